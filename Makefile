@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+#
+# The front door.  CMakeLists.txt is the build description, tests/tree.sh the table of build trees.
+.PHONY: build demo check test bench coverage format clean
+
+build:
+	@tests/tree.sh release
+
+demo: build
+	@if [ -x examples/demo.sh ]; then examples/demo.sh; else echo 'examples/demo.sh is missing'; false; fi
+
+check:
+	@tests/run.sh fast
+
+test:
+	@tests/run.sh full
+
+bench: build
+	@if [ -x bench/run ]; then bench/run; else echo 'no benchmarks yet (bench/run)'; fi
+
+coverage:
+	@tests/coverage.sh
+
+format:
+	clang-format -i $$(find src include cli tests examples bench -name '*.[ch]')
+
+clean:
+	rm -rf build

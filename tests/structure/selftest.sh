@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+#
+# Every structure check, the runner and the harness, seen failing: a small right tree passes each
+# check, and with one violation planted the check fails.
+. "$(dirname "$0")/lib.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+real=$(cd "$here/../.." && pwd)
+scratch
+
+good_tree() { # fresh, in $tmp/t
+    rm -rf "$tmp/t"
+    mkdir -p "$tmp/t"/{src/base,src/ir,src/api,include,cli,cmake}
+    cd "$tmp/t" || exit 1
+    cp "$real/CMakeLists.txt" .
+    cp "$real"/cmake/* cmake/
+    local spdx='/* SPDX-License-Identifier: BSD-3-Clause */'
+    cat >include/weft.h <<END
+$spdx
+#ifndef WEFT_H
+#define WEFT_H
+#ifdef __cplusplus
+extern "C" {
+#endif
+#define WEFT_API __attribute__((visibility("default")))
+WEFT_API const char *weft_version(void);
+#ifdef __cplusplus
+}
+#endif
+#endif
+END
+    printf '%s\n#ifndef B\n#define B\nint base_one(void);\n#endif\n' "$spdx" >src/base/base.h
+    printf '%s\n#include "base/base.h"\n\nint base_one(void)\n{\n    return 1; /* system(x) */\n}\n' "$spdx" >src/base/one.c
+    printf '%s\n#include "base/base.h"\nint ir_one(void);\n' "$spdx" >src/ir/ir.h
+    printf '%s\n#include "ir/ir.h"\n\nint ir_one(void)\n{\n    return base_one();\n}\n' "$spdx" >src/ir/ir.c
+    printf '%s\n#include "weft.h"\n\nconst char *weft_version(void)\n{\n    return WEFT_VERSION_TEXT;\n}\n' "$spdx" >src/api/api.c
+    printf '%s\n#include <weft.h>\n\nint main(void)\n{\n    return weft_version()[0] == 0;\n}\n' "$spdx" >cli/main.c
+}
+
+# The tree with our build trees, the harness and one test on top.
+tested_tree() {
+    good_tree
+    mkdir -p tests/unit
+    cp "$real"/tests/*.sh "$real"/tests/*.awk tests/
+    cp "$real"/tests/unit/{test.h,test.c,main.c} tests/unit/
+    printf '#include "ir/ir.h"\n#include "unit/test.h"\n#include <stdlib.h>\n\nTEST(one) { CHECK_EQ(ir_one(), 1); }\n' >tests/unit/test_one.c
+}
+
+build() { cmake -S "$tmp/t" -B "$tmp/t/B" && cmake --build "$tmp/t/B"; } >"$tmp/build.log" 2>&1
+
+check() { # CHECK: its arguments by its name
+    case $1 in
+    symbols) build; bash "$here/symbols.sh" "$tmp/t" "$tmp/t/B/libweft.so" ;;
+    install) build; bash "$here/install.sh" "$tmp/t" "$tmp/t/B" ;;
+    *) bash "$here/$1.sh" "$tmp/t" ;;
+    esac >"$tmp/out" 2>&1
+}
+
+for c in includes banned spdx sizes paths header symbols install plain repro; do
+    good_tree
+    check $c || bad "$c fails on the right tree: $(cat "$tmp/out")"
+    part "$c passes the right tree"
+done
+
+# planted CHECK WHAT COMMAND: after the command, run in the tree, the check has to fail.
+planted() {
+    good_tree
+    eval "$3"
+    check "$1" && bad "$1 did not see: $2"
+    grep -qE '^[0-9]+ passed, [1-9][0-9]* failed' "$tmp/out" || bad "$1 gave no verdict on: $2: $(cat "$tmp/out")"
+    part "$1 sees $2"
+}
+add() { printf '%s\n' "$2" >>"$1"; }
+
+planted includes "base including ir"          'add src/base/one.c "#include \"ir/ir.h\""'
+planted includes "ir including format"        'add src/ir/ir.c "#  include \"format/format.h\""'
+planted includes "a relative include"         'add src/ir/ir.c "#include \"../base/base.h\""'
+planted includes "an include without folder"  'add src/ir/ir.c "#include \"ir.h\""'
+planted includes "another folder's private header" 'add src/api/api.c "#include \"ir/ir_int.h\""'
+planted includes "an include by macro"        'add src/ir/ir.c "#include HEADER"'
+planted includes "weft.h inside the library"  'add src/ir/ir.c "#include <weft.h>"'
+planted includes "a folder not in the table"  'mkdir src/new && cp src/base/base.h src/new/new.h'
+planted includes "cli including an inside"    'add cli/main.c "#include \"base/base.h\""'
+planted includes "an example including an inside" 'mkdir examples && add examples/a.c "#include \"ir/ir.h\""'
+
+for call in 'system("x")' 'popen(a, b)' 'sscanf(a, b)' 'fscanf (a, b)' 'strtok(a, b)' 'alloca(8)' \
+    'strcpy(a, b)' 'sprintf(a, b)' 'gets(a)' 'abort()' 'exit(1)' 'printf("x")' 'puts("x")' \
+    'fprintf(stderr, "x")' 'atoi(a)' 'malloc(8)' 'free(a)' 'fopen(a, b)' 'open(a, 0)' 'x = strcpy'; do
+    planted banned "$call" "add src/ir/ir.c 'void f(void) { $call; }'"
+done
+planted banned "system in cli"                'add cli/main.c "int f(void) { return system(0); }"'
+
+planted spdx "a C file without it"            'echo "int x;" >src/ir/new.c'
+planted spdx "a script without it"            'mkdir tests && printf "#!/bin/sh\necho\n" >tests/a.sh'
+planted spdx "another licence"                'sed -i s/BSD-3-Clause/MIT/ src/ir/ir.h'
+planted sizes "a line of 101 columns"         'add src/ir/ir.c "$(printf "/*%097d*/" 0)"'
+planted sizes "a file of 801 lines"           'yes "" | head -n 801 >src/ir/long.c'
+planted sizes "a tab"                         'add cli/main.c "$(printf "int\tx;")"'
+planted sizes "a blank at the end"            'add include/weft.h "int x; "'
+for dir in wo''rk ro''ot ho''me; do
+    planted paths "/$dir"                     "add cli/main.c '/* see /$dir/me/x */'"
+done
+planted header "a C++ keyword"                'add include/weft.h "int weft_f(int class);"'
+planted header "what C99 has not"             'add include/weft.h "_Static_assert(1, \"x\");"'
+planted header "a missing include"            'add include/weft.h "size_t weft_n(void);"'
+planted header "no extern C"                  'sed -i "/extern/d; /^}/d" include/weft.h'
+planted header "no include guard"             'sed -i "/WEFT_H/d; \$d" include/weft.h; add include/weft.h "enum weft_e { WEFT_A };"'
+planted symbols "a stray export"              'add src/ir/ir.c "__attribute__((visibility(\"default\"))) int stray(void) { return 0; }"'
+planted symbols "visibility by default"       'sed -i "/VISIBILITY/d" CMakeLists.txt'
+planted symbols "an export that is not in weft.h" 'add src/ir/ir.c "__attribute__((visibility(\"default\"))) int weft_x(void) { return 0; }"'
+planted symbols "a declaration without a body" 'add include/weft.h "WEFT_API int weft_none(void);"'
+planted install "a header not installed"      'sed -i "/include.weft.h DEST/d" CMakeLists.txt'
+planted install "a place remembered"          'sed -i "s|^prefix=.*|prefix=@CMAKE_INSTALL_PREFIX@|" cmake/weft.pc.in'
+planted install "a dependency forgotten"      'sed -i "/find_dependency/d" cmake/weft-config.cmake.in'
+planted install "another version"             'sed -i "s/WEFT_VERSION_TEXT/\"9.9\"/" src/api/api.c'
+planted plain "a warning"                     'add src/ir/ir.c "static int unused;"'
+planted plain "an array of variable length"   'add src/ir/ir.c "int ir_f(int n); int ir_f(int n) { int a[n]; a[0] = n; return a[0]; }"'
+planted plain "an error"                      'add src/ir/ir.c "int"'
+planted plain "the command under another name" 'sed -i "/OUTPUT_NAME weft)/d" CMakeLists.txt'
+planted repro "the source folder in the bytes" 'sed -i "s|^add_compile_definitions.*|add_compile_definitions(_GNU_SOURCE WHERE=\"\${CMAKE_SOURCE_DIR}\")|" CMakeLists.txt; add src/ir/ir.c "const char *ir_where(void); const char *ir_where(void) { return WHERE; }"'
+planted repro "the time in the bytes"         'add src/ir/ir.c "const char *ir_when(void); const char *ir_when(void) { return __TIME__; }"'
+
+# gate WHAT COMMAND PLANT: the command passes on the tested tree, and fails with the plant.
+gate() {
+    tested_tree
+    eval "$2" >"$tmp/out" 2>&1 || bad "fails on the right tree: $1: $(cat "$tmp/out")"
+    if grep '^skipped: ' "$tmp/out"; then return; fi
+    eval "$3"
+    eval "$2" >"$tmp/out" 2>&1 && bad "not seen: $1"
+    part "$1 is seen"
+}
+export WEFT_NO_INSTALL=1
+asan='tests/tree.sh asan build/asan/weft_unit'
+valgrind='tests/tree.sh release tests/valgrind.sh build/release/weft_unit'
+test_body() { printf 'TEST(planted) { volatile int n = 4; int *volatile p = malloc(16); %s }\n' "$1" >>tests/unit/test_one.c; }
+gate "a read past a block (asan)"      "$asan" 'test_body "n = p[n]; free(p);"'
+gate "integer overflow (ubsan)"        "$asan" 'test_body "free(p); n += 0x7fffffff;"'
+gate "a leak (asan)"                   "$asan" 'test_body "*p = 1; p = NULL;"'
+gate "an unset value (valgrind)"       "$valgrind" 'test_body "if (p[1]) n = 5; free(p);"'
+gate "a leak (valgrind)"               "$valgrind" 'test_body "*p = 1; p = NULL;"'
+gate "a warning of gcc"                'tests/tree.sh release' 'add src/ir/ir.c "static int unused;"'
+gate "a warning of clang"              'tests/tree.sh clang' 'add src/ir/ir.c "int ir_f(int n); int ir_f(int n) { if ((n == 1)) return 2; return 3; }"'
+gate "a finding of gcc -fanalyzer"     'tests/tree.sh analyzer' 'add src/ir/ir.c "#include <stdlib.h>"; add src/ir/ir.c "int ir_f(void); int ir_f(void) { int *p = malloc(4); *p = 1; int r = *p; free(p); return r; }"'
+gate "a line that is not covered"      'tests/coverage.sh | grep -q "^src/ir/ir.c  *line 100"' 'add src/ir/ir.c "int ir_f(void); int ir_f(void) { return 2; }"'
+
+# The runner, on a table of its own.
+cd "$tmp" || exit 1
+mkdir -p "$tmp/r/tests"
+cp "$real/tests/run.sh" "$tmp/r/tests/"
+runner() { # ROW..., then what the last line and the exit code have to be
+    WEFT_TABLE=$tmp/table bash "$tmp/r/tests/run.sh" full >"$tmp/out" 2>&1
+    local code=$? last
+    last=$(tail -n 1 "$tmp/out")
+    [ "$last" = "$1" ] && [ $code = "$2" ] || bad "wanted '$1' and $2, got '$last' and $code: $(cat "$tmp/out")"
+    part "runner: $3"
+}
+rows() { printf 'table() {\n%s\n}\n' "$1" >"$tmp/table"; }
+rows 'row a fast 9 - "echo 3 passed, 0 failed"; row b fast 9 a true';            runner '4 passed, 0 failed' 0 "a green run"
+rows 'row a fast 9 - "echo 3 passed, 2 failed; false"; row b fast 9 - true';     runner '4 passed, 2 failed' 1 "failed tests"
+rows 'row a fast 9 - "echo 3 passed, 2 failed"';                                 runner '3 passed, 2 failed' 1 "failed tests with exit code 0"
+rows 'row a fast 9 - "echo 3 passed, 0 failed; exit 9"';                         runner '3 passed, 1 failed' 1 "an exit code after a green line"
+rows 'row a fast 9 - "echo 3 passed, 0 failed; kill -SEGV \$\$"';                runner '3 passed, 1 failed' 1 "a crash"
+rows 'row a fast 1 - "sleep 20"; row b fast 9 - true';                           runner '1 passed, 1 failed' 1 "a suite over its time"
+rows 'row a fast 9 - "echo 0 passed, 0 failed"';                                 runner '0 passed, 1 failed' 1 "a suite that tests nothing"
+rows 'row a fast 9 - ./missing';                                                 runner '0 passed, 1 failed' 1 "a missing suite"
+rows 'row a fast 9 - false; row b fast 9 a true';                                runner '0 passed, 2 failed' 1 "a suite on top of a failed one"
+rows 'row a fast 9 - "echo skipped: x: why"; row b fast 9 - true';               runner '1 passed, 0 failed, 1 skipped' 0 "a skipped part"
+grep -q '^skipped: a: x: why' "$tmp/out" || bad "the skipped part is not named"
+part "runner: names what was skipped"
+rows 'row a fast 9 z true; row b fast 9 - true';                                 runner '1 passed, 1 failed' 1 "a row that waits for none"
+rows 'row a fast 9 - "echo skipped: x: why"';                                    runner '0 passed, 0 failed, 1 skipped' 1 "a run that tests nothing"
+
+# The harness, on tests that fail.
+cat >"$tmp/fails.c" <<'END'
+#include "unit/test.h"
+#include <math.h>
+TEST(passes) { CHECK(1); CHECK_EQ(1, 1); CHECK_STR("a", "a"); CHECK_NEAR(1.0, 1.5, 0.5); CHECK_HAS("abc", "bc"); CHECK_SAME(NAN, NAN); }
+TEST(f1) { CHECK(0); }
+TEST(f2) { CHECK_EQ(1, 2); }
+TEST(f3) { CHECK_STR("a", "b"); }
+TEST(f4) { CHECK_STR("a", NULL); }
+TEST(f5) { CHECK_NEAR(1.0, 1.5, 0.25); }
+TEST(f6) { CHECK_NEAR(NAN, NAN, 1.0); }
+TEST(f7) { CHECK_SAME(0.0, -0.0); }
+TEST(f8) { CHECK_HAS("abc", "x"); }
+static int helper(void) { CHECK(0); return 1; }
+TEST(f9) { helper(); }
+TEST(s1) { test_skip("why"); }
+int main(int argc, char **argv) { return test_main(argc, argv); }
+END
+cc -D_GNU_SOURCE -std=c11 -I"$real/tests" "$tmp/fails.c" "$real/tests/unit/test.c" -lm -o "$tmp/fails" || bad "the harness does not compile"
+"$tmp/fails" >"$tmp/out" && bad "failing tests gave exit code 0"
+[ "$(tail -n 1 "$tmp/out")" = "1 passed, 9 failed, 1 skipped" ] || bad "$(cat "$tmp/out")"
+grep -q 'fails.c:5: f2: 1 == 2: 1 and 2' "$tmp/out" || bad "place and values are missing: $(cat "$tmp/out")"
+"$tmp/fails" passes >/dev/null || bad "the filter does not choose"
+"$tmp/fails" none_such >/dev/null && bad "no test chosen gave exit code 0"
+part "the harness reports failing tests"
+finish

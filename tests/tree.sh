@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+#
+# Configures and builds one of our build trees: tests/tree.sh NAME [COMMAND...] gives build/NAME and
+# then runs the command.  Safe to call from several processes at a time.  When the compiler is
+# missing it says "skipped: ..." and that is all.
+set -eu
+cd "$(dirname "$0")/.."
+name=$1
+shift
+. tests/tool.sh
+
+options=(-DWEFT_WERROR=ON -DWEFT_TESTS=ON)
+case $name in
+release) ;;
+asan) options+=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O1 -g"
+                -DWEFT_SANITIZE=address,undefined) ;;
+clang) need clang "clang build" || exit 0
+       options+=(-DCMAKE_C_COMPILER=clang) ;;
+analyzer) need gcc "gcc -fanalyzer" || exit 0
+          options+=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug
+                    -DCMAKE_C_FLAGS=-fanalyzer -DWEFT_TESTS=OFF) ;;
+coverage) need gcov "coverage" || exit 0
+          options+=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DWEFT_COVERAGE=ON) ;;
+*) echo "tree.sh: no tree named $name" >&2; exit 2 ;;
+esac
+
+mkdir -p "build/$name"
+exec 9>"build/.$name.lock"
+flock 9
+if [ "${options[*]}" != "$(cat "build/$name/.options" 2>/dev/null)" ]; then
+    rm -rf "build/$name"
+    cmake -S . -B "build/$name" "${options[@]}" >"build/.$name.log" 2>&1 ||
+        { cat "build/.$name.log"; exit 1; }
+    echo "${options[*]}" >"build/$name/.options"
+fi
+cmake --build "build/$name" -j "${WEFT_JOBS:-2}" >"build/.$name.log" 2>&1 9>&- ||
+    { grep -vE '^(\[|--)' "build/.$name.log"; exit 1; }
+exec 9>&-
+[ $# = 0 ] || exec "$@"
