@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Memory that dies together, in chunks that double up to a megabyte. */
+#include "base/base.h"
+
+#include <string.h>
+
+struct Chunk {
+    Chunk *next;
+    size_t cap;
+    max_align_t data[];
+};
+
+enum { FIRST_CHUNK = 4096, LARGEST_CHUNK = 1 << 20 };
+
+void arena_init(Arena *a, const Os *os, Err *err)
+{
+    *a = (Arena){ .os = os, .err = err };
+}
+
+void arena_free(Arena *a)
+{
+    for (Chunk *c = a->chunk; c != NULL;) {
+        Chunk *next = c->next;
+
+        a->os->alloc(a->os, c, 0);
+        c = next;
+    }
+    arena_init(a, a->os, a->err);
+}
+
+static void add_chunk(Arena *a, size_t need)
+{
+    size_t cap = a->chunk == NULL ? FIRST_CHUNK : a->chunk->cap * 2;
+    Chunk *c;
+
+    if (cap > LARGEST_CHUNK)
+        cap = LARGEST_CHUNK;
+    if (cap < need)
+        cap = need;
+    c = a->os->alloc(a->os, NULL, sizeof *c + cap);
+    if (c == NULL)
+        err_throw(a->err, ST_NOMEM, "out of memory: %zu more bytes were needed", cap);
+    c->cap = cap;
+    c->next = a->chunk;
+    a->chunk = c;
+    a->used = 0;
+    a->total += cap;
+}
+
+void *arena_alloc(Arena *a, size_t size)
+{
+    const size_t align = _Alignof(max_align_t);
+    void *p;
+
+    if (size > SIZE_MAX / 4)
+        err_throw(a->err, ST_NOMEM, "out of memory: %zu bytes were asked for", size);
+    size = (size + align - 1) / align * align;
+    if (a->chunk == NULL || a->chunk->cap - a->used < size)
+        add_chunk(a, size);
+    p = (char *)a->chunk->data + a->used;
+    a->used += size;
+    return memset(p, 0, size);
+}
+
+void *arena_array(Arena *a, int64_t n, size_t elem)
+{
+    int64_t bytes;
+
+    if (n < 0 || int_mul(n, (int64_t)elem, &bytes))
+        err_throw(a->err, ST_NOMEM, "out of memory: an array of %lld elements", (long long)n);
+    return arena_alloc(a, (size_t)bytes);
+}
+
+void *arena_copy(Arena *a, const void *from, size_t size)
+{
+    void *p = arena_alloc(a, size);
+
+    return size > 0 ? memcpy(p, from, size) : p;
+}
+
+void *arena_grow(Arena *a, void *old, int n, int *cap, size_t elem)
+{
+    void *p;
+
+    if (n < *cap)
+        return old;
+    if (n >= 1 << 29)
+        err_throw(a->err, ST_LIMIT, "more than %d elements in one list", n);
+    *cap = n < 4 ? 8 : 2 * n;
+    p = arena_array(a, *cap, elem);
+    if (n > 0)
+        memcpy(p, old, (size_t)n * elem);
+    return p;
+}

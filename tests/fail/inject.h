@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * An Os that counts calls by kind and makes the k-th of a kind fail, once or from then on.  To try
+ * every point of failure of a scenario:
+ *
+ *     Inject j;
+ *     for (int64_t k = 1;; k++) {
+ *         inject_init(&j, &os_libc);
+ *         inject_at(&j, INJECT_ALLOC, k, false, ENOMEM);
+ *         ... run the scenario with &j.os, look at its status ...
+ *         CHECK(inject_is_clean(&j));
+ *         if (j.failed == 0)
+ *             break;           // the scenario makes fewer than k such calls
+ *     }
+ */
+#ifndef WEFT_INJECT_H
+#define WEFT_INJECT_H
+
+#include "base/base.h"
+
+typedef enum InjectKind {
+    INJECT_ALLOC, /* frees are not counted and never fail */
+    INJECT_OPEN,
+    INJECT_READ,
+    INJECT_WRITE,
+    INJECT_SIZE,
+    INJECT_FSYNC,
+    INJECT_CLOSE, /* fails as close does: the descriptor is gone all the same */
+    INJECT_RENAME,
+    INJECT_UNLINK,
+    INJECT_KINDS,
+    INJECT_NONE = INJECT_KINDS
+} InjectKind;
+
+typedef struct Inject {
+    Os os; /* first: the functions of the table find the Inject from it */
+    const Os *real;
+    InjectKind kind;
+    int64_t at;     /* 1 is the first call of the kind */
+    bool sticky;    /* all calls from `at` on */
+    int code;       /* errno of a failing call */
+    size_t piece;   /* when not 0, a read or write moves at most so many bytes */
+    int64_t failed; /* calls that were made to fail */
+    int64_t calls[INJECT_KINDS];
+    int64_t blocks, files; /* allocated and not freed; opened and not closed */
+} Inject;
+
+extern const char *const inject_name[INJECT_KINDS];
+
+/* Nothing fails yet; *j must not move while its os is in use. */
+void inject_init(Inject *j, const Os *real);
+void inject_at(Inject *j, InjectKind kind, int64_t at, bool sticky, int code);
+/* Every block freed and every descriptor closed. */
+bool inject_is_clean(const Inject *j);
+
+#endif
