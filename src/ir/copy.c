@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Whole programs: an exact copy in another arena (every id the same), equality and hash.  The
+ * latter two follow names and structure, not ids, so that they hold across parse and print. */
+#include "ir/ir.h"
+
+#include <string.h>
+
+/* A copy is a relocation: each object is copied as it is, then its pointers are looked up by id
+ * in the new program. */
+typedef struct Copy {
+    const Prog *from;
+    Prog *to;
+} Copy;
+
+static void *dup(Copy *c, const void *p, int64_t n, size_t elem)
+{
+    return p == NULL ? NULL : arena_copy(c->to->arena, p, (size_t)n * elem);
+}
+
+static const char *copy_name(Copy *c, const char *s)
+{
+    return s == NULL ? NULL : ir_symbol(c->to, s, strlen(s))->name;
+}
+
+static Expr *expr_of(Copy *c, Expr *e)
+{
+    return e == NULL ? NULL : c->to->expr[e->id];
+}
+
+static Axis *axis_of(Copy *c, const Axis *a)
+{
+    return a == NULL ? NULL : c->to->axis[a->id];
+}
+
+static void copy_axis(Copy *c, const Axis *from, Axis *to)
+{
+    *to = *from;
+    to->name = copy_name(c, from->name);
+    to->parent = axis_of(c, from->parent);
+    to->size = expr_of(c, from->size);
+    to->table = dup(c, from->table, from->n, sizeof *from->table);
+    to->starts = dup(c, from->starts, from->n + 1, sizeof *from->starts);
+    to->var = from->var == NULL ? NULL : c->to->var[from->var->id];
+    to->coord = dup(c, from->coord, from->ncoord, sizeof *from->coord);
+    for (int k = 0; k < to->ncoord; k++) {
+        Coord *d = &to->coord[k];
+
+        d->name = copy_name(c, d->name);
+        d->table = dup(c, d->table, d->n, sizeof *d->table);
+        d->expr = expr_of(c, d->expr);
+        d->bound = expr_of(c, d->bound);
+    }
+}
+
+static void copy_expr(Copy *c, Expr *from, struct Expr *to)
+{
+    Expr **arg = dup(c, from->arg, from->nargs, sizeof *arg);
+
+    *to = *from;
+    for (int i = 0; i < from->nargs; i++)
+        arg[i] = expr_of(c, arg[i]);
+    to->arg = arg;
+    switch (from->op) {
+    case OP_size: to->size = c->to->size[from->size->id]; break;
+    case OP_var:
+    case OP_coord:
+    case OP_pos:
+    case OP_loc: to->var = c->to->var[from->var->id]; break;
+    case OP_count:
+    case OP_row: to->axis = axis_of(c, from->axis); break;
+    case OP_load: to->buf = c->to->buf[from->buf->id]; break;
+    default: break;
+    }
+}
+
+static void copy_buf(Copy *c, const Buf *from, Buf *to)
+{
+    *to = *from;
+    to->name = copy_name(c, from->name);
+    to->slot = dup(c, from->slot, from->nslot, sizeof *from->slot);
+    to->full = dup(c, from->full, from->nfull, sizeof *from->full);
+    to->place_in_full = dup(c, from->place_in_full, from->nslot, sizeof *from->place_in_full);
+    to->val = dup(c, from->val, from->n, sizeof *from->val);
+    to->ival = dup(c, from->ival, from->n, sizeof *from->ival);
+    for (int s = 0; s < to->nslot; s++)
+        to->slot[s] = axis_of(c, to->slot[s]);
+    for (int s = 0; s < to->nfull; s++)
+        to->full[s] = axis_of(c, to->full[s]);
+}
+
+static Stmt *copy_stmt(Copy *c, const Stmt *from)
+{
+    Stmt *to = dup(c, from, 1, sizeof *from);
+
+    to->bind = dup(c, from->bind, from->nbind, sizeof *from->bind);
+    for (int i = 0; i < to->nbind; i++)
+        to->bind[i] = c->to->var[to->bind[i]->id];
+    to->assign = dup(c, from->assign, from->nassign, sizeof *from->assign);
+    for (int i = 0; i < to->nassign; i++) {
+        Assign *a = &to->assign[i];
+
+        a->label = copy_name(c, a->label);
+        a->out = expr_of(c, a->out);
+        a->value = expr_of(c, a->value);
+        a->guard = expr_of(c, a->guard);
+        a->at = dup(c, a->at, a->nat, sizeof *a->at);
+        for (int k = 0; k < a->nat; k++)
+            a->at[k] = (At){ expr_of(c, a->at[k].out), expr_of(c, a->at[k].value) };
+    }
+    return to;
+}
+
+/* n new objects of this size, and the array of pointers to them. */
+static void *objects(Copy *c, int n, size_t size)
+{
+    void **list = arena_array(c->to->arena, n, sizeof *list);
+    char *block = arena_array(c->to->arena, n, size);
+
+    for (int i = 0; i < n; i++)
+        list[i] = block + (size_t)i * size;
+    return list;
+}
+
+static void copy_symbols(Copy *c)
+{
+    for (uint32_t i = 0; i < c->from->cap_sym; i++) {
+        const Symbol *s = c->from->sym[i];
+        Symbol *t;
+
+        if (s == NULL)
+            continue;
+        t = ir_symbol(c->to, s->name, strlen(s->name));
+        t->size = s->size == NULL ? NULL : c->to->size[s->size->id];
+        t->axis = axis_of(c, s->axis);
+        t->of_var = axis_of(c, s->of_var);
+        t->buf = s->buf == NULL ? NULL : c->to->buf[s->buf->id];
+        t->var = s->var == NULL ? NULL : c->to->var[s->var->id];
+        t->label = s->label;
+        t->last = s->last;
+    }
+}
+
+static void copy_objects(Copy *c)
+{
+    const Prog *from = c->from;
+    Prog *to = c->to;
+
+    for (int i = 0; i < from->nsize; i++)
+        *to->size[i] = (Size){ copy_name(c, from->size[i]->name), i };
+    for (int i = 0; i < from->nexpr; i++)
+        copy_expr(c, from->expr[i], (struct Expr *)to->expr[i]);
+    for (int i = 0; i < from->nvar; i++) {
+        const Var *v = from->var[i];
+
+        *to->var[i] = (Var){ .name = copy_name(c, v->name), .axis = axis_of(c, v->axis),
+                             .parent = expr_of(c, v->parent), .id = i };
+    }
+    for (int i = 0; i < from->naxis; i++)
+        copy_axis(c, from->axis[i], to->axis[i]);
+    for (int i = 0; i < from->nbuf; i++)
+        copy_buf(c, from->buf[i], to->buf[i]);
+    for (int i = 0; i < from->nstmt; i++)
+        to->stmt[i] = copy_stmt(c, from->stmt[i]);
+    for (int i = 0; i < from->ndecl; i++) {
+        const Decl *d = &from->decl[i];
+
+        to->decl[i] = (Decl){ axis_of(c, d->axis),
+                              d->buf == NULL ? NULL : to->buf[d->buf->id] };
+    }
+}
+
+Prog *ir_copy(Arena *arena, const Prog *from)
+{
+    Prog *to = arena_alloc(arena, sizeof *to);
+    Copy c = { from, to };
+
+    *to = *from;
+    to->arena = arena;
+    to->sym = NULL;
+    to->nsym = to->cap_sym = 0;
+    to->name = copy_name(&c, from->name);
+    to->file = dup(&c, from->file, from->file == NULL ? 0 : (int64_t)strlen(from->file) + 1, 1);
+    to->src = dup(&c, from->src, (int64_t)from->nsrc, 1);
+    to->size = objects(&c, to->cap_size = to->nsize, sizeof **to->size);
+    to->expr = objects(&c, to->cap_expr = to->nexpr, sizeof **to->expr);
+    to->var = objects(&c, to->cap_var = to->nvar, sizeof **to->var);
+    to->axis = objects(&c, to->cap_axis = to->naxis, sizeof **to->axis);
+    to->buf = objects(&c, to->cap_buf = to->nbuf, sizeof **to->buf);
+    to->stmt = arena_array(arena, to->cap_stmt = to->nstmt, sizeof *to->stmt);
+    to->decl = arena_array(arena, to->cap_decl = to->ndecl, sizeof *to->decl);
+    to->table = dup(&c, from->table, from->cap_table, sizeof *from->table);
+    to->var_table = dup(&c, from->var_table, from->cap_var_table, sizeof *from->var_table);
+    for (uint32_t i = 0; i < to->cap_var_table; i++)
+        if (to->var_table[i] != NULL)
+            to->var_table[i] = to->var[to->var_table[i]->id];
+    to->dense = dup(&c, from->dense, from->ndense, sizeof *from->dense);
+    for (int i = 0; i < to->ndense; i++)
+        to->dense[i] = axis_of(&c, to->dense[i]);
+    copy_objects(&c);
+    copy_symbols(&c);
+    return to;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Trees of loops: making their nodes, rebuilding them, and the arrays that axes stand for. */
+#include "ir/loop.h"
+#include "ir/ir_int.h"
+
+#include <string.h>
+
+const char *loop_fault(Fault f)
+{
+    static const char *const text[FAULT_COUNT] = {
+        [FAULT_NONE] = "no fault",
+        [FAULT_INDEX] = "an index is outside its axis",
+        [FAULT_MISS] = "a value is written to an entry that is not stored",
+        [FAULT_OVERFLOW] = "an integer overflows or is divided by zero",
+    };
+
+    return text[f];
+}
+
+Local *loop_local(Prog *p, const char *name, Type type, int lanes)
+{
+    Local *l = arena_alloc(p->arena, sizeof *l);
+
+    *l = (Local){ .name = name, .type = type, .lanes = lanes, .id = p->nlocal++ };
+    return l;
+}
+
+Expr *loop_use(Prog *p, Local *l)
+{
+    return ir_intern(p, (struct Expr){ .op = OP_local, .type = (uint8_t)l->type, .local = l });
+}
+
+Expr *loop_cell(Prog *p, Buf *b, Expr *const *index, int n, int lanes)
+{
+    return ir_intern(p, (struct Expr){ .op = OP_cell, .buf = b, .arg = index, .k = lanes,
+                                       .nargs = (uint16_t)n,
+                                       .type = b->rows ? T_real : ir_type[b->type].value });
+}
+
+Expr *loop_find(Prog *p, Axis *a, Expr *lo, Expr *hi, Expr *const *value, int n)
+{
+    Expr *arg[IR_MAX_RANK + 2] = { lo, hi };
+
+    for (int i = 0; i < n; i++)
+        arg[i + 2] = value[i];
+    return ir_intern(p, (struct Expr){ .op = OP_find, .type = T_i64, .axis = a, .arg = arg,
+                                       .nargs = (uint16_t)(n + 2) });
+}
+
+Node *loop_node(Prog *p, const Node *n)
+{
+    Node *c = arena_copy(p->arena, n, sizeof *n);
+
+    c->body = arena_copy(p->arena, n->body, (size_t)n->nbody * sizeof *n->body);
+    c->at = arena_copy(p->arena, n->at, (size_t)n->nat * sizeof *n->at);
+    return c;
+}
+
+/* The array with this name: the old one, or *b. */
+static Buf *aux(Prog *p, const char *axis, const char *part, const Buf *b)
+{
+    Text name = { .arena = p->arena };
+    Buf *c;
+
+    text_f(&name, "%s.%s", axis, part);
+    for (int i = 0; i < p->naux; i++)
+        if (strcmp(p->aux[i]->name, name.s) == 0)
+            return p->aux[i];
+    c = arena_copy(p->arena, b, sizeof *b);
+    c->name = name.s;
+    c->type = T_i64;
+    c->id = (1 << 24) + p->naux; /* apart from the ids of declared buffers */
+    p->aux = arena_grow(p->arena, p->aux, p->naux, &p->cap_aux, sizeof *p->aux);
+    return p->aux[p->naux++] = c;
+}
+
+Buf *loop_table(Prog *p, const char *name, const int64_t *v, int64_t n)
+{
+    return aux(p, name, "base", &(Buf){ .kind = B_CONST, .ival = v, .n = n });
+}
+
+Buf *loop_start(Prog *p, Axis *a)
+{
+    if (a->extent == X_TABLE)
+        return aux(p, a->name, "start", &(Buf){ .kind = B_CONST, .ival = a->starts, .n = a->n + 1 });
+    return aux(p, a->name, "start", &(Buf){ .kind = B_ARG, .of = a, .of_k = -1 });
+}
+
+Buf *loop_extent(Prog *p, Axis *a)
+{
+    return aux(p, a->name, "size", &(Buf){ .kind = B_CONST, .ival = a->table, .n = a->n });
+}
+
+Buf *loop_coord(Prog *p, Axis *a, int k)
+{
+    const Coord *c = &a->coord[k];
+    const char *name = c->name != NULL ? c->name : "coord";
+
+    if (c->kind == C_TABLE)
+        return aux(p, a->name, name, &(Buf){ .kind = B_CONST, .ival = c->table, .n = c->n });
+    return aux(p, a->name, name, &(Buf){ .kind = B_ARG, .of = a, .of_k = k });
+}
+
+static Expr *maybe(Prog *p, Expr *e, Rewrite *fn, void *ctx, Memo *memo)
+{
+    return e == NULL ? NULL : ir_rewrite(p, e, fn, ctx, memo);
+}
+
+Node *loop_rewrite(Prog *p, Node *n, Rewrite *fn, void *ctx, Memo *memo)
+{
+    Node c = *n;
+    Node **body = arena_array(p->arena, n->nbody, sizeof *body);
+    At *at = arena_array(p->arena, n->nat, sizeof *at);
+
+    c.lo = maybe(p, n->lo, fn, ctx, memo);
+    c.hi = maybe(p, n->hi, fn, ctx, memo);
+    c.cond = maybe(p, n->cond, fn, ctx, memo);
+    c.out = maybe(p, n->out, fn, ctx, memo);
+    c.value = maybe(p, n->value, fn, ctx, memo);
+    for (int k = 0; k < n->nat; k++)
+        at[k] = (At){ ir_rewrite(p, n->at[k].out, fn, ctx, memo),
+                      ir_rewrite(p, n->at[k].value, fn, ctx, memo) };
+    for (int i = 0; i < n->nbody; i++)
+        body[i] = loop_rewrite(p, n->body[i], fn, ctx, memo);
+    c.at = at;
+    c.body = body;
+    return loop_node(p, &c);
+}
+
+typedef struct Replace {
+    const Local *local;
+    Expr *by;
+} Replace;
+
+static Expr *replace(Prog *p, Expr *e, void *ctx)
+{
+    const Replace *r = ctx;
+
+    (void)p;
+    return e->op == OP_local && e->local == r->local ? r->by : e;
+}
+
+Node *loop_replace(Prog *p, Node *n, const Local *local, Expr *by)
+{
+    Replace r = { local, by };
+    Memo memo = { 0 };
+
+    return loop_rewrite(p, n, replace, &r, &memo);
+}

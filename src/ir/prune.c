@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * A program without what no output needs: dead assigns, then the buffers, axes and sizes that
+ * nothing mentions any more.  Passes that leave things behind (grad/) end with it. */
+#include "ir/ir.h"
+
+#include <string.h>
+
+typedef struct Prune {
+    Prog *from, *to;
+    bool *buf, *axis, *size; /* by id: alive */
+    bool **assign;           /* by statement, assign: alive */
+    Memo met;
+    /* of the new program, by id of the old one */
+    Buf **new_buf;
+    Axis **new_axis;
+    Var **new_var;
+    Expr **new_expr;
+} Prune;
+
+static void keep_expr(Prune *c, Expr *e);
+
+static void keep_axis(Prune *c, const Axis *a)
+{
+    if (a == NULL || c->axis[a->id])
+        return;
+    c->axis[a->id] = true;
+    keep_axis(c, a->parent);
+    keep_expr(c, a->size);
+    for (int k = 0; k < a->ncoord; k++) {
+        keep_expr(c, a->coord[k].expr);
+        keep_expr(c, a->coord[k].bound);
+    }
+}
+
+static void keep_buf(Prune *c, const Buf *b)
+{
+    c->buf[b->id] = true;
+    for (int k = 0; k < b->nfull; k++)
+        keep_axis(c, b->full[k]);
+}
+
+static void keep_var(Prune *c, const Var *v)
+{
+    keep_axis(c, v->axis);
+    keep_expr(c, v->parent);
+}
+
+static void keep_node(Expr *e, void *ctx)
+{
+    Prune *c = ctx;
+
+    switch (e->op) {
+    case OP_size: c->size[e->size->id] = true; break;
+    case OP_var:
+    case OP_coord:
+    case OP_pos:
+    case OP_loc: keep_var(c, e->var); break;
+    case OP_count:
+    case OP_row: keep_axis(c, e->axis); break;
+    case OP_load: keep_buf(c, e->buf); break;
+    default: break;
+    }
+}
+
+static void keep_expr(Prune *c, Expr *e)
+{
+    if (e != NULL)
+        ir_visit(c->from, e, keep_node, c, &c->met);
+}
+
+static bool is_output(const Buf *b)
+{
+    return b->written && (b->kind == B_ARG || b->kind == B_INOUT);
+}
+
+/* An assign lives when something it writes does; a built axis always is an output. */
+static bool is_needed(const Prune *c, const Assign *a)
+{
+    bool needed = a->op == A_INSERT || c->buf[a->out->buf->id] || is_output(a->out->buf);
+
+    for (int k = 0; k < a->nat; k++)
+        needed = needed || c->buf[a->at[k].out->buf->id] || is_output(a->at[k].out->buf);
+    return needed;
+}
+
+/* Backwards: every read of a buffer stands after all its writes. */
+static void mark(Prune *c)
+{
+    for (int i = c->from->nstmt - 1; i >= 0; i--) {
+        const Stmt *s = c->from->stmt[i];
+
+        for (int k = 0; k < s->nassign; k++) {
+            c->assign[i][k] = is_needed(c, &s->assign[k]);
+            if (!c->assign[i][k])
+                continue;
+            ir_visit_assign(c->from, &s->assign[k], keep_node, c, &c->met);
+            for (int v = 0; v < s->nbind; v++)
+                keep_var(c, s->bind[v]);
+        }
+    }
+}
+
+static Expr *move_expr(Prune *c, Expr *e);
+
+/* The anonymous dense axes are made on demand; the declared ones are there already. */
+static Axis *new_axis(Prune *c, const Axis *a)
+{
+    Axis **to = &c->new_axis[a->id];
+
+    if (*to == NULL)
+        *to = ir_dense(c->to, move_expr(c, a->size));
+    return *to;
+}
+
+static Var *move_var(Prune *c, const Var *v)
+{
+    Var **to = &c->new_var[v->id];
+
+    if (*to == NULL)
+        *to = v == v->axis->var ? c->new_axis[v->axis->id]->var
+                                : ir_var(c->to, v->name, new_axis(c, v->axis),
+                                         move_expr(c, v->parent));
+    return *to;
+}
+
+static Expr *move_leaf(Prune *c, Expr *e)
+{
+    switch (e->op) {
+    case OP_int: return ir_int(c->to, e->i);
+    case OP_real: return ir_real(c->to, e->f);
+    case OP_size: return ir_size_expr(c->to, ir_find_size(c->to, e->size->name));
+    case OP_var: return ir_var_expr(c->to, move_var(c, e->var));
+    case OP_coord: return ir_coord(c->to, move_var(c, e->var), e->k);
+    case OP_pos:
+    case OP_loc: return ir_of_var(c->to, (Op)e->op, move_var(c, e->var));
+    case OP_count: return ir_count(c->to, c->new_axis[e->axis->id]);
+    case OP_none: return ir_none(c->to);
+    default: return ir_load(c->to, c->new_buf[e->buf->id], NULL, 0); /* a scalar */
+    }
+}
+
+static Expr *move_expr(Prune *c, Expr *e)
+{
+    Expr *arg[IR_MAX_RANK];
+
+    if (e == NULL || c->new_expr[e->id] != NULL)
+        return e == NULL ? NULL : c->new_expr[e->id];
+    for (int i = 0; i < e->nargs; i++)
+        arg[i] = move_expr(c, e->arg[i]);
+    if (e->nargs == 0)
+        c->new_expr[e->id] = move_leaf(c, e);
+    else if (e->op == OP_load)
+        c->new_expr[e->id] = ir_load(c->to, c->new_buf[e->buf->id], arg, e->nargs);
+    else if (e->op == OP_row)
+        c->new_expr[e->id] = ir_row(c->to, c->new_axis[e->axis->id], arg[0]);
+    else
+        c->new_expr[e->id] = ir_node(c->to, (Op)e->op, arg, e->nargs);
+    return c->new_expr[e->id];
+}
+
+static void *dup(Prune *c, const void *p, int64_t n, size_t elem)
+{
+    return p == NULL ? NULL : arena_copy(c->to->arena, p, (size_t)n * elem);
+}
+
+static void move_axis(Prune *c, const Axis *a)
+{
+    Axis *up = a->parent == NULL ? NULL : c->new_axis[a->parent->id];
+    Axis *to = ir_axis_open(c->to, a->name, up);
+
+    c->new_axis[a->id] = to;
+    to->extent = a->extent;
+    to->size = move_expr(c, a->size);
+    to->table = dup(c, a->table, a->n, sizeof *a->table);
+    to->n = a->n;
+    to->flags = a->flags;
+    for (int k = 0; k < a->ncoord; k++) {
+        Coord d = a->coord[k];
+
+        d.table = dup(c, d.table, d.n, sizeof *d.table);
+        d.expr = move_expr(c, d.expr);
+        d.bound = move_expr(c, d.bound);
+        ir_axis_coord(c->to, to, &d);
+    }
+    ir_axis_close(c->to, to);
+}
+
+static void move_buf(Prune *c, const Buf *b)
+{
+    Buf d = *b;
+    Axis *slots[IR_MAX_RANK];
+
+    for (int s = 0; s < b->nslot; s++)
+        slots[s] = new_axis(c, b->slot[s]);
+    d.slot = slots;
+    d.val = dup(c, b->val, b->n, sizeof *b->val);
+    d.ival = dup(c, b->ival, b->n, sizeof *b->ival);
+    c->new_buf[b->id] = ir_buf(c->to, &d);
+}
+
+static void move_decls(Prune *c)
+{
+    for (int i = 0; i < c->from->nsize; i++)
+        if (c->size[i])
+            ir_size(c->to, c->from->size[i]->name);
+    for (int i = 0; i < c->from->ndecl; i++) {
+        const Decl *d = &c->from->decl[i];
+
+        if (d->axis != NULL && c->axis[d->axis->id])
+            move_axis(c, d->axis);
+        if (d->buf != NULL && c->buf[d->buf->id])
+            move_buf(c, d->buf);
+    }
+}
+
+static Assign move_assign(Prune *c, const Assign *a)
+{
+    Assign to = *a;
+
+    to.out = move_expr(c, a->out);
+    to.value = move_expr(c, a->value);
+    to.guard = move_expr(c, a->guard);
+    to.at = arena_array(c->to->arena, a->nat, sizeof *to.at);
+    for (int k = 0; k < a->nat; k++)
+        to.at[k] = (At){ move_expr(c, a->at[k].out), move_expr(c, a->at[k].value) };
+    return to;
+}
+
+static void move_stmt(Prune *c, int i)
+{
+    const Stmt *s = c->from->stmt[i];
+    Assign *list = arena_array(c->to->arena, s->nassign, sizeof *list);
+    Var *bind[IR_MAX_BINDS];
+    int n = 0;
+
+    for (int k = 0; k < s->nassign; k++)
+        n += c->assign[i][k];
+    for (int v = 0; v < s->nbind && n > 0; v++)
+        bind[v] = move_var(c, s->bind[v]);
+    n = 0;
+    for (int k = 0; k < s->nassign; k++)
+        if (c->assign[i][k])
+            list[n++] = move_assign(c, &s->assign[k]);
+    if (n > 0)
+        ir_stmt(c->to, bind, s->nbind, list, n);
+}
+
+Prog *ir_prune(Arena *arena, Prog *p)
+{
+    Prune c = { .from = p, .to = ir_prog(arena, p->name) };
+
+    c.buf = arena_array(arena, p->nbuf, sizeof *c.buf);
+    c.axis = arena_array(arena, p->naxis, sizeof *c.axis);
+    c.size = arena_array(arena, p->nsize, sizeof *c.size);
+    c.assign = arena_array(arena, p->nstmt, sizeof *c.assign);
+    for (int i = 0; i < p->nstmt; i++)
+        c.assign[i] = arena_array(arena, p->stmt[i]->nassign, sizeof **c.assign);
+    c.new_buf = arena_array(arena, p->nbuf, sizeof(Buf *));
+    c.new_axis = arena_array(arena, p->naxis, sizeof(Axis *));
+    c.new_var = arena_array(arena, p->nvar, sizeof(Var *));
+    c.new_expr = arena_array(arena, p->nexpr, sizeof(Expr *));
+    mark(&c);
+    move_decls(&c);
+    for (int i = 0; i < p->nstmt; i++)
+        move_stmt(&c, i);
+    return c.to;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * The same value, bit for bit, in fewer nodes: literals folded, neutral elements dropped, signs
+ * moved outwards.  What IEEE arithmetic can tell apart (0 * x, x + 0) stays. */
+#include "ir/ir.h"
+
+#include <math.h>
+
+static bool is_literal(Expr *e)
+{
+    return e->op == OP_int || e->op == OP_real;
+}
+
+static double real_of(Expr *e)
+{
+    return e->op == OP_int ? (double)e->i : e->f;
+}
+
+static bool is_value(Expr *e, int v)
+{
+    return is_literal(e) && real_of(e) == v && !signbit(real_of(e));
+}
+
+static Expr *fold_int(Prog *p, Expr *e)
+{
+    int64_t a = e->arg[0]->i, b = e->nargs > 1 ? e->arg[1]->i : 0, r;
+    bool bad;
+
+    switch (e->op) {
+    case OP_add: bad = int_add(a, b, &r); break;
+    case OP_sub: bad = int_sub(a, b, &r); break;
+    case OP_mul: bad = int_mul(a, b, &r); break;
+    case OP_div: bad = int_div(a, b, &r); break;
+    case OP_mod: bad = int_mod(a, b, &r); break;
+    case OP_min: bad = false, r = a <= b ? a : b; break;
+    case OP_max: bad = false, r = a >= b ? a : b; break;
+    case OP_relu: bad = false, r = a > 0 ? a : 0; break;
+    case OP_step: bad = false, r = a > 0; break;
+    case OP_sign: bad = false, r = (a > 0) - (a < 0); break;
+    case OP_abs: bad = a < 0 ? int_sub(0, a, &r) : (r = a, false); break;
+    default: return e;
+    }
+    return bad ? e : ir_int(p, r);
+}
+
+static Expr *fold_real(Prog *p, Expr *e)
+{
+    double a = real_of(e->arg[0]), b = e->nargs > 1 ? real_of(e->arg[1]) : 0;
+
+    switch (e->op) {
+    case OP_add: return ir_real(p, a + b);
+    case OP_sub: return ir_real(p, a - b);
+    case OP_mul: return ir_real(p, a * b);
+    case OP_div: return ir_real(p, a / b);
+    case OP_min: return ir_real(p, a <= b || a != a ? a : b);
+    case OP_max: return ir_real(p, a >= b || a != a ? a : b);
+    case OP_relu: return ir_real(p, a >= 0 || a != a ? a : 0);
+    case OP_step: return ir_real(p, a > 0);
+    case OP_sign: return ir_real(p, (a > 0) - (a < 0));
+    case OP_abs: return ir_real(p, fabs(a));
+    default: return e;
+    }
+}
+
+static Expr *fold(Prog *p, Expr *e)
+{
+    for (int i = 0; i < e->nargs; i++)
+        if (!is_literal(e->arg[i]))
+            return e;
+    if (e->nargs == 0 || !(ir_op[e->op].props & FOLDS) || e->type < T_i64)
+        return e;
+    return e->type == T_i64 ? fold_int(p, e) : e->type == T_real ? fold_real(p, e) : e;
+}
+
+/* x * 1, x / 1, and for integers x + 0: the other operand, if it has the type already. */
+static Expr *drop_neutral(Expr *e)
+{
+    Expr *a = e->arg[0], *b = e->arg[1];
+    bool integer = e->type == T_i64;
+
+    if ((e->op == OP_mul || e->op == OP_div) && is_value(b, 1) && a->type == e->type)
+        return a;
+    if (e->op == OP_mul && is_value(a, 1) && b->type == e->type)
+        return b;
+    if ((e->op == OP_sub || (e->op == OP_add && integer)) && is_value(b, 0) && a->type == e->type)
+        return a;
+    if (e->op == OP_add && integer && is_value(a, 0))
+        return b;
+    return e;
+}
+
+/* A negated float; the integer -0 is 0 and turns into +0, so integers keep their sign inside. */
+static bool is_negated(Expr *e)
+{
+    return e->op == OP_neg && e->type != T_i64;
+}
+
+/* -a * b = -(a * b), a + -b = a - b, and so on: exact for floats, where negation never rounds. */
+static Expr *move_sign(Prog *p, Expr *e)
+{
+    Expr *a = e->arg[0], *b = e->arg[1];
+
+    if ((e->op == OP_mul || e->op == OP_div) && is_negated(a))
+        return ir_op1(p, OP_neg, ir_op2(p, (Op)e->op, a->arg[0], b));
+    if ((e->op == OP_mul || e->op == OP_div) && is_negated(b))
+        return ir_op1(p, OP_neg, ir_op2(p, (Op)e->op, a, b->arg[0]));
+    if (e->op == OP_add && is_negated(b))
+        return ir_op2(p, OP_sub, a, b->arg[0]);
+    if (e->op == OP_sub && is_negated(b))
+        return ir_op2(p, OP_add, a, b->arg[0]);
+    return e;
+}
+
+/* An element of a constant table at a constant place. */
+static Expr *read_constant(Prog *p, Expr *e)
+{
+    const Buf *b = e->buf;
+    int64_t i = e->nargs == 1 && e->arg[0]->op == OP_int ? e->arg[0]->i : -1;
+
+    if (b->kind != B_CONST || e->k > 1 || i < 0 || i >= b->n)
+        return e;
+    if (b->ival != NULL)
+        return ir_int(p, b->ival[i]);
+    return b->rows ? ir_real(p, b->val[i]) : e;
+}
+
+static Expr *simpler(Prog *p, Expr *e, void *ctx)
+{
+    Expr *r = e->op == OP_cell ? read_constant(p, e) : fold(p, e);
+
+    (void)ctx;
+    if (r == e && e->op == OP_neg && e->arg[0]->op == OP_neg)
+        return e->arg[0]->arg[0];
+    if (r == e && e->nargs == 2 && e->op >= OP_add && e->op <= OP_div)
+        r = drop_neutral(e);
+    if (r == e && e->nargs == 2 && e->op >= OP_add && e->op <= OP_div)
+        r = move_sign(p, e);
+    if (r == e && e->op == OP_select && e->arg[1] == e->arg[2] && e->type == e->arg[1]->type)
+        return e->arg[1];
+    return r;
+}
+
+Expr *ir_simplify(Prog *p, Expr *e, Memo *memo)
+{
+    return ir_rewrite(p, e, simpler, NULL, memo);
+}
