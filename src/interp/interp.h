@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * The interpreter: what a program means, plainly.  It is the oracle that every lowering is compared
+ * with, and shares no code with any; docs/ir.md and these files say the same. */
+#ifndef WEFT_INTERP_H
+#define WEFT_INTERP_H
+
+#include "ir/ir.h"
+
+/* Validates sizes and structure arrays (built axes apart): starts, lengths, bounds, sorted, unique.
+ * ir_layout may be asked for the buffers of a validated Env.  Throws ST_BIND. */
+void interp_check(Arena *, const Prog *, Env *);
+
+/* Validates, then runs a program that ir_check has passed.  Reads the arrays of the Env and fills
+ * those that the program writes: outputs, temporaries, starts and coordinates of built axes.  One
+ * that is not there (data is NULL) is allocated from the arena, as all scratch is; one that is must
+ * have the right length and type.  Throws ST_BIND for what does not fit, ST_RUN for what the
+ * data make impossible: then arrays that the program writes hold anything.
+ *
+ * What is thrown goes to the trap of arena->err, which must be the program's own too. */
+void interp_run(Arena *, const Prog *, Env *);
+
+#endif
