@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * The beginning and the end of a derivative: a copy of the program whose outputs became
+ * temporaries, the buffers that matter, and at last the program without what nothing needs. */
+#include "grad/grad_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static Buf *find(Grad *g, const char *list, const char *name)
+{
+    Buf *b = ir_find_buf(g->p, name);
+
+    if (b == NULL)
+        ir_throw(g->p, ST_ARG, "%s: %s is not a buffer of the program", list, name);
+    return b;
+}
+
+static void want_float(Grad *g, const Buf *b)
+{
+    if (b->kind == B_CONST)
+        ir_throw(g->p, ST_ARG, "%s is constant and has no derivative", b->name);
+    if (!ir_type[b->type].floats)
+        ir_throw(g->p, ST_ARG, "%s holds integers (%s), which have no derivative", b->name,
+                 ir_type[b->type].name);
+}
+
+static void choose_wrt(Grad *g)
+{
+    for (int i = 0; i < g->nbuf && g->opt->nwrt == 0; i++) {
+        const Buf *b = g->p->buf[i];
+
+        g->wrt[i] = b->kind == B_ARG && !b->written && ir_type[b->type].floats;
+    }
+    for (int i = 0; i < g->opt->nwrt; i++) {
+        const Buf *b = find(g, "wrt", g->opt->wrt[i]);
+
+        want_float(g, b);
+        if (b->kind == B_INOUT)
+            ir_throw(g->p, ST_ARG, "%s is inout: what concerns its first content is the derivative "
+                     "of its last; choose an input", b->name);
+        if (b->written || b->kind != B_ARG)
+            ir_throw(g->p, ST_ARG, "%s is computed by the program; choose an input", b->name);
+        g->wrt[b->id] = true;
+    }
+}
+
+static void choose_of(Grad *g)
+{
+    for (int i = 0; i < g->nbuf && g->opt->nof == 0; i++) {
+        const Buf *b = g->p->buf[i];
+
+        g->of[i] = b->written && b->kind != B_TEMP && ir_type[b->type].floats;
+    }
+    for (int i = 0; i < g->opt->nof; i++) {
+        const Buf *b = find(g, "of", g->opt->of[i]);
+
+        want_float(g, b);
+        if (!b->written || b->kind == B_TEMP)
+            ir_throw(g->p, ST_ARG, "%s is not an output of the program", b->name);
+        g->of[b->id] = true;
+    }
+}
+
+/* A saved buffer is an input of the derivative, and so are the companions it was found with. */
+static void choose_saved(Grad *g)
+{
+    for (int i = 0; i < g->opt->nsave; i++) {
+        const Buf *b = find(g, "save", g->opt->save[i]);
+
+        if (!b->written)
+            ir_throw(g->p, ST_ARG, "%s is not computed by the program, so there is nothing to save",
+                     b->name);
+        g->saved[b->id] = true;
+    }
+    for (int i = 0; i < g->nstmt; i++)
+        for (int k = 0; k < g->p->stmt[i]->nassign; k++) {
+            const Assign *a = &g->p->stmt[i]->assign[k];
+
+            for (int c = 0; c < a->nat; c++)
+                if (g->saved[a->out->buf->id])
+                    g->saved[a->at[c].out->buf->id] = true;
+        }
+}
+
+bool grad_depends(Grad *g, Expr *e, const bool *set, Memo *memo)
+{
+    Expr **known = ir_memo(g->p, memo, e);
+    bool yes = e->op == OP_load && (int)e->buf->id < g->nbuf && set[e->buf->id];
+
+    if (!ir_is_float(e))
+        return false;
+    if (*known != NULL)
+        return *known == e;
+    for (int i = 0; i < e->nargs && e->op != OP_load && !yes; i++)
+        yes = !grad_is_flat((Op)e->op, i) && grad_depends(g, e->arg[i], set, memo);
+    *ir_memo(g->p, memo, e) = yes ? e : ir_none(g->p);
+    return yes;
+}
+
+/* Marks the buffers that the value of e varies with. */
+static void mark_read(Grad *g, Expr *e, bool *set, Memo *met)
+{
+    Expr **known = ir_memo(g->p, met, e);
+
+    if (*known != NULL || !ir_is_float(e))
+        return;
+    *known = e;
+    if (e->op == OP_load)
+        set[e->buf->id] = true;
+    for (int i = 0; i < e->nargs && e->op != OP_load; i++)
+        if (!grad_is_flat((Op)e->op, i))
+            mark_read(g, e->arg[i], set, met);
+}
+
+/* Which buffers vary with wrt (forwards), and which vary something asked for (backwards). */
+static void find_active(Grad *g, bool inout)
+{
+    bool *varies = arena_copy(g->p->arena, g->wrt, (size_t)g->nbuf * sizeof *varies);
+    bool *useful = arena_copy(g->p->arena, g->of, (size_t)g->nbuf * sizeof *useful);
+
+    for (int b = 0; b < g->nbuf; b++)
+        varies[b] = varies[b] || (inout && g->p->buf[b]->kind == B_INOUT);
+    for (int i = 0; i < g->nstmt; i++)
+        for (int k = 0; k < g->p->stmt[i]->nassign; k++) {
+            const Assign *a = &g->p->stmt[i]->assign[k];
+
+            if (a->op != A_INSERT && !varies[a->out->buf->id])
+                varies[a->out->buf->id] = grad_depends(g, a->value, varies, &(Memo){ 0 });
+        }
+    for (int i = g->nstmt - 1; i >= 0; i--)
+        for (int k = 0; k < g->p->stmt[i]->nassign; k++) {
+            const Assign *a = &g->p->stmt[i]->assign[k];
+
+            if (a->op != A_INSERT && useful[a->out->buf->id])
+                mark_read(g, a->value, useful, &(Memo){ 0 });
+        }
+    for (int b = 0; b < g->nbuf; b++)
+        g->active[b] = varies[b] && useful[b];
+}
+
+/* The structure that the program built is given to its derivative. */
+static void unbuild_axes(Grad *g)
+{
+    for (int i = 0; i < g->p->naxis; i++) {
+        Axis *a = g->p->axis[i];
+        Text name = { .arena = g->p->arena };
+
+        if (a->extent != X_BUILT)
+            continue;
+        a->extent = a->parent != NULL ? X_SEG : X_EXPR;
+        if (a->parent != NULL)
+            continue;
+        text_f(&name, "n_%s", a->var->name);
+        a->size = ir_size_expr(g->p, ir_size(g->p, ir_fresh(g->p, name.s, false)));
+    }
+}
+
+static void mark_load(Expr *e, void *ctx)
+{
+    bool *read = ctx;
+
+    if (e->op == OP_load)
+        read[e->buf->id] = true;
+}
+
+/* Outputs of the old program are temporaries of its derivative.  An inout buffer stays one where
+ * its last content is read, as it begins with the first. */
+static void demote_outputs(Grad *g)
+{
+    bool *read = arena_array(g->p->arena, g->nbuf, sizeof *read);
+    Memo met = { 0 };
+
+    for (int i = 0; i < g->nstmt; i++)
+        for (int k = 0; k < g->p->stmt[i]->nassign; k++) {
+            const Assign *a = &g->p->stmt[i]->assign[k];
+
+            ir_visit(g->p, a->value, mark_load, read, &met);
+            if (a->guard != NULL)
+                ir_visit(g->p, a->guard, mark_load, read, &met);
+        }
+    for (int i = 0; i < g->nbuf; i++)
+        if (g->p->buf[i]->written && !(g->p->buf[i]->kind == B_INOUT && read[i]))
+            g->p->buf[i]->kind = B_TEMP;
+}
+
+/* The number in a name like d2_X (1 for d_X), 0 when it is no such name; `end` is what follows. */
+static int order_in(const char *s, char letter, char end)
+{
+    char *stop;
+    long k;
+
+    if (s[0] != letter)
+        return 0;
+    k = strtol(s + 1, &stop, 10);
+    return *stop != end || k > 999 ? 0 : k > 1 ? (int)k : 1;
+}
+
+/* The number of this pass: one more than the largest that a name or a label has. */
+static int order_of(const Prog *p, char letter)
+{
+    int most = 0, k;
+
+    for (int i = 0; i < p->nsize; i++)
+        most = (k = order_in(p->size[i]->name, letter, '_')) > most ? k : most;
+    for (int i = 0; i < p->nbuf; i++)
+        most = (k = order_in(p->buf[i]->name, letter, '_')) > most ? k : most;
+    for (int i = 0; i < p->nstmt; i++)
+        for (int j = 0; j < p->stmt[i]->nassign; j++)
+            most = (k = order_in(p->stmt[i]->assign[j].label, letter, '(')) > most ? k : most;
+    return most + 1;
+}
+
+void grad_begin(Grad *g, Arena *arena, const Prog *p, const GradOptions *opt, char letter)
+{
+    int order = order_of(p, letter);
+
+    *g = (Grad){ .old = p, .p = ir_copy(arena, p), .opt = opt, .nstmt = p->nstmt,
+                 .nbuf = p->nbuf };
+    g->p->src = NULL; /* places belong to the old text */
+    if (order == 1)
+        snprintf(g->mark, sizeof g->mark, "%c", letter);
+    else
+        snprintf(g->mark, sizeof g->mark, "%c%d", letter, order);
+    snprintf(g->prefix, sizeof g->prefix, "%.12s_", g->mark);
+    g->wrt = arena_array(arena, g->nbuf, sizeof *g->wrt);
+    g->of = arena_array(arena, g->nbuf, sizeof *g->of);
+    g->saved = arena_array(arena, g->nbuf, sizeof *g->saved);
+    g->active = arena_array(arena, g->nbuf, sizeof *g->active);
+    g->dual = arena_array(arena, g->nbuf, sizeof *g->dual);
+    choose_wrt(g);
+    choose_of(g);
+    choose_saved(g);
+    find_active(g, letter == 't');
+    unbuild_axes(g);
+    demote_outputs(g);
+}
+
+Buf *grad_dual(Grad *g, const Buf *b, const char *name, BufKind kind)
+{
+    Text t = { .arena = g->p->arena };
+    Buf d = { .name = name, .type = b->type, .kind = kind, .slot = b->slot, .nslot = b->nslot };
+
+    text_f(&t, "%s%s", g->prefix, b->name);
+    if (name == NULL)
+        d.name = t.s;
+    return ir_buf(g->p, &d);
+}
+
+const char *grad_label(Grad *g, const char *label, const char *buf, int occurrence)
+{
+    Text t = { .arena = g->p->arena };
+
+    text_f(&t, "%s(%s", g->mark, label);
+    if (buf != NULL)
+        text_f(&t, ",%s", buf);
+    if (occurrence > 0)
+        text_f(&t, ".%d", occurrence);
+    text_char(&t, ')');
+    return t.s;
+}
+
+/* The variables that run over all elements of b (room for IR_MAX_FULL), and b's access at them. */
+static Expr *everywhere(Grad *g, Buf *b, Var **bind)
+{
+    Expr *index[IR_MAX_RANK];
+
+    for (int k = 0; k < b->nfull; k++) {
+        Axis *a = b->full[k];
+        bool again = a->name == NULL;
+
+        for (int i = 0; i < k; i++)
+            again = again || b->full[i] == a;
+        bind[k] = again ? ir_var(g->p, ir_fresh(g->p, "k", false), a, NULL) : a->var;
+    }
+    for (int s = 0; s < b->nslot; s++)
+        index[s] = ir_var_expr(g->p, bind[b->place_in_full[s]]);
+    return ir_load(g->p, b, index, b->nslot);
+}
+
+void grad_set_all(Grad *g, Buf *b, AssignOp op, const char *label, Buf *from)
+{
+    Var *bind[IR_MAX_FULL];
+    Assign a = { .label = label, .op = op, .out = everywhere(g, b, bind),
+                 .value = ir_int(g->p, 0) };
+
+    if (from != NULL)
+        a.value = ir_load(g->p, from, a.out->arg, a.out->nargs);
+    ir_stmt(g->p, bind, b->nfull, &a, 1);
+}
+
+Expr *grad_result(const Assign *a)
+{
+    bool same_type = a->op == A_SET && a->value->type == a->out->buf->type;
+
+    return same_type && a->out->buf->kind != B_INOUT ? a->out : NULL;
+}
+
+static void drop_saved_companions(const Grad *g, Assign *a)
+{
+    int n = 0;
+
+    for (int k = 0; k < a->nat; k++)
+        if (a->at[k].out->buf->id >= g->nbuf || !g->saved[a->at[k].out->buf->id])
+            a->at[n++] = a->at[k];
+    a->nat = n;
+}
+
+/* Insertions, and what computes a saved buffer, are not done again. */
+static void drop_saved(Grad *g)
+{
+    for (int i = 0; i < g->nstmt; i++) {
+        Stmt *s = g->p->stmt[i];
+        int n = 0;
+
+        for (int k = 0; k < s->nassign; k++) {
+            if (s->assign[k].op == A_INSERT || g->saved[s->assign[k].out->buf->id])
+                continue;
+            drop_saved_companions(g, &s->assign[k]);
+            s->assign[n++] = s->assign[k];
+        }
+        s->nassign = n;
+    }
+    for (int i = 0; i < g->nbuf; i++)
+        if (g->saved[i]) {
+            g->p->buf[i]->kind = B_ARG;
+            g->p->buf[i]->written = false;
+        }
+}
+
+Prog *grad_end(Grad *g, Arena *arena)
+{
+    Text name = { .arena = g->p->arena };
+    Prog *p;
+
+    text_f(&name, "%s%.*s", g->prefix, (int)(IR_MAX_NAME - strlen(g->prefix)), g->p->name);
+    g->p->name = name.s;
+    drop_saved(g);
+    p = ir_prune(arena, g->p);
+    ir_check(p);
+    return p;
+}
