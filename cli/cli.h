@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * What the subcommands of `weft` share.  The command stands on weft.h alone. */
+#ifndef WEFT_CLI_H
+#define WEFT_CLI_H
+
+#include <weft.h>
+
+#include <stdbool.h>
+
+enum { EXIT_GOOD, EXIT_FAILED, EXIT_USAGE };
+
+/* A subcommand gets its own name as argv[0], and returns the exit code. */
+typedef struct Command {
+    const char *name, *brief, *help;
+    int (*run)(const struct Command *, int argc, char **argv);
+} Command;
+
+extern const Command cmd_check, cmd_print, cmd_run, cmd_list, cmd_version;
+
+/* "weft run: what; see weft run --help" on stderr; EXIT_USAGE. */
+int cli_usage(const Command *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The context's message on stderr; EXIT_FAILED. */
+int cli_failed(const weft_ctx *);
+/* The program from `path`, "-" or NULL for stdin; NULL after a message. */
+weft_prog *cli_read(weft_ctx *, const char *path);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * The `weft` command: a table of subcommands, each a filter.  Results go to stdout, messages to
+ * stderr; the exit code is 0, 1 when something failed, 2 when the command was used wrongly. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const Command *const commands[] = { &cmd_check, &cmd_print, &cmd_run, &cmd_list,
+                                           &cmd_version };
+enum { NCOMMANDS = sizeof commands / sizeof *commands };
+
+int cli_usage(const Command *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    fprintf(stderr, "weft %s: ", c->name);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "; see weft %s --help\n", c->name);
+    return EXIT_USAGE;
+}
+
+int cli_failed(const weft_ctx *ctx)
+{
+    const char *message = weft_message(ctx);
+
+    /* with a place it begins with "file:line:col: error: " */
+    fprintf(stderr, "%s%s\n", strstr(message, ": error: ") == NULL ? "weft: error: " : "", message);
+    return EXIT_FAILED;
+}
+
+weft_prog *cli_read(weft_ctx *ctx, const char *path)
+{
+    weft_prog *prog;
+
+    if (weft_prog_read(ctx, path == NULL ? "-" : path, &prog) != WEFT_OK)
+        cli_failed(ctx);
+    return prog;
+}
+
+static void help(FILE *to)
+{
+    fprintf(to, "usage: weft COMMAND [ARGUMENTS]\n\n"
+                "Programs over sparse and constant structure; docs/ir.md has the language.\n\n");
+    for (int i = 0; i < NCOMMANDS; i++)
+        fprintf(to, "  %-8s  %s\n", commands[i]->name, commands[i]->brief);
+    fprintf(to, "\nexamples:\n"
+                "  weft check spmm.weft\n"
+                "  weft run spmm.weft --in A=a.mtx --in B=b.npy --out C=c.npy\n"
+                "  weft run --help\n");
+}
+
+static bool wants_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+static int dispatch(int argc, char **argv)
+{
+    for (int i = 0; argc > 1 && i < NCOMMANDS; i++)
+        if (strcmp(commands[i]->name, argv[1]) == 0) {
+            if (!wants_help(argc - 2, argv + 2))
+                return commands[i]->run(commands[i], argc - 1, argv + 1);
+            fputs(commands[i]->help, stdout);
+            return EXIT_GOOD;
+        }
+    if (argc > 1 && strcmp(argv[1], "--version") == 0)
+        return cmd_version.run(&cmd_version, 1, argv + 1);
+    if (wants_help(argc, argv) || (argc > 1 && strcmp(argv[1], "help") == 0)) {
+        help(stdout);
+        return EXIT_GOOD;
+    }
+    if (argc > 1)
+        fprintf(stderr, "weft: there is no command %s; see weft --help\n", argv[1]);
+    else
+        help(stderr);
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    int code = dispatch(argc, argv);
+
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "weft: error: cannot write the standard output: %s\n", strerror(errno));
+        return EXIT_FAILED;
+    }
+    return code;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Weft: sparse and equivariant kernels from small programs.  This is the whole C interface.
+ *
+ *     const char *text = "program spmv(m, n)\n"
+ *                        "axis I = dense(m), J = compressed(I, n)\n"
+ *                        "f32 A[I, J], X[n], Y[I]\n"
+ *                        "Y[i] += A[i, j] * X[j]\n";
+ *     float x[] = { 1, 2, 3 };
+ *     weft_tensor in = { x, WEFT_F32, 1, (int64_t[]){ 3 }, NULL }, out;
+ *     weft_ctx *ctx = weft_ctx_new();
+ *     weft_prog *prog;
+ *     weft_args *args;
+ *
+ *     if (weft_prog_parse(ctx, "spmv", text, strlen(text), &prog) == WEFT_OK &&
+ *         weft_args_new(prog, &args) == WEFT_OK &&
+ *         weft_args_read(args, "A", "a.mtx") == WEFT_OK &&
+ *         weft_args_bind(args, "X", &in) == WEFT_OK &&
+ *         weft_run(args) == WEFT_OK && weft_args_get(args, "Y", &out) == WEFT_OK)
+ *         printf("%g\n", ((float *)out.data)[0]);
+ *     else
+ *         fprintf(stderr, "%s\n", weft_message(ctx));
+ *     weft_ctx_free(ctx);
+ *
+ * The language of programs is defined in docs/ir.md. */
+#ifndef WEFT_H
+#define WEFT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_VERSION_MAJOR 0
+#define WEFT_VERSION_MINOR 1
+#define WEFT_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define WEFT_API __attribute__((visibility("default")))
+#define WEFT_MUST __attribute__((warn_unused_result)) /* the status has to be looked at */
+#else
+#define WEFT_API
+#define WEFT_MUST
+#endif
+
+/* The version of the library, "0.1.0": compare with the macros above. */
+WEFT_API const char *weft_version(void);
+
+/* What every function that can fail returns.  When it is not WEFT_OK nothing has changed, neither
+ * in the library's objects nor in the caller's arrays, and weft_message tells what was wrong. */
+typedef enum weft_status {
+    WEFT_OK,
+    WEFT_E_ARG,   /* a call that makes no sense: NULL, an unknown name, a wrong type */
+    WEFT_E_PARSE, /* text or a file that does not read */
+    WEFT_E_CHECK, /* a program that reads but has no meaning */
+    WEFT_E_BIND,  /* sizes, shapes or structure that do not fit the program */
+    WEFT_E_RUN,   /* data that a run cannot go on with: index out of range, integer overflow */
+    WEFT_E_IO,    /* the system refused a file */
+    WEFT_E_LIMIT, /* larger than a stated limit */
+    WEFT_E_NOMEM  /* out of memory */
+} weft_status;
+
+/* A context holds the memory and the last message of everything made in it, and belongs to one
+ * thread at a time; different contexts are independent. */
+typedef struct weft_ctx weft_ctx;
+
+WEFT_API weft_ctx *weft_ctx_new(void); /* NULL: out of memory */
+/* Frees the context and all programs and arguments made in it that are not freed yet. */
+WEFT_API void weft_ctx_free(weft_ctx *ctx);
+
+/* What the last call with this context, or with something made in it, found wrong: the fault and
+ * its remedy; with "file:line:col: error: " before it, and the line and a caret below it, when it
+ * has a place.  "" after a success.  The text is the context's, until the next call. */
+WEFT_API const char *weft_message(const weft_ctx *ctx);
+
+/* The tables of the library, for help and completion: `what` is "types", "functions", "axes" or
+ * "keywords"; NULL lists these names.  Returns row i and, in *note (which may be NULL), a word on
+ * it; NULL after the last row. */
+WEFT_API const char *weft_list(const char *what, int i, const char **note);
+
+typedef struct weft_prog weft_prog;
+
+/* Reads a program from n bytes of text; `file` is its name in messages and may be NULL.  On
+ * WEFT_OK the caller owns *out, until weft_prog_free; otherwise *out is NULL. */
+WEFT_API WEFT_MUST weft_status weft_prog_parse(weft_ctx *ctx, const char *file, const char *text,
+                                               size_t n, weft_prog **out);
+/* The same from a file of up to 64 MB; "-" is the standard input. */
+WEFT_API WEFT_MUST weft_status weft_prog_read(weft_ctx *ctx, const char *path, weft_prog **out);
+
+/* A program built piece by piece: `head` is its name and sizes, "spmm(m, n, f)". */
+WEFT_API WEFT_MUST weft_status weft_prog_new(weft_ctx *ctx, const char *head, weft_prog **out);
+/* Adds declarations or statements, one a line: all of them, or none when one is wrong. */
+WEFT_API WEFT_MUST weft_status weft_prog_add(weft_prog *prog, const char *text);
+
+/* A constant relation, as `axis Q(P) = rows m1 m2 -> c { ... }` declares it: Clebsch-Gordan
+ * triples, paths of a tensor product, offsets of a stencil. */
+typedef struct weft_rows {
+    const char *axis;         /* its name */
+    const char *parent;       /* NULL for an axis without parent */
+    const int64_t *count;     /* with a parent: how many entries each of its positions has */
+    int64_t ncount;           /* positions of the parent */
+    const char *const *coord; /* ncoord names */
+    int ncoord;               /* 1 to 16 */
+    int64_t n;                /* entries in all */
+    const int64_t *table;     /* n * ncoord coordinates, entry by entry */
+    const char *value;        /* name of the constant buffer with the values; or NULL */
+    const double *values;     /* n of them, when it has a name */
+} weft_rows;
+
+/* Adds the relation, from arrays that are read during the call only. */
+WEFT_API WEFT_MUST weft_status weft_prog_rows(weft_prog *prog, const weft_rows *rows);
+
+/* Has the program a meaning?  weft_args_new asks this too. */
+WEFT_API WEFT_MUST weft_status weft_prog_check(weft_prog *prog);
+
+/* The program as text, which reads back to the same program.  The text is the program's, until
+ * its next call. */
+WEFT_API WEFT_MUST weft_status weft_prog_print(weft_prog *prog, const char **out);
+
+/* NULL is allowed.  Arguments made for the program live on. */
+WEFT_API void weft_prog_free(weft_prog *prog);
+
+typedef enum weft_type { WEFT_I32, WEFT_I64, WEFT_F16, WEFT_BF16, WEFT_F32, WEFT_F64 } weft_type;
+
+enum { WEFT_MAX_NDIM = 32 };
+
+/* An array of the caller. */
+typedef struct weft_tensor {
+    void *data; /* of element (0, ..., 0), at any alignment; NULL only when there is no element */
+    weft_type type;
+    int ndim;              /* 0 to WEFT_MAX_NDIM */
+    const int64_t *shape;  /* ndim extents */
+    const int64_t *stride; /* in elements, negative and 0 too; NULL: C order without gaps */
+} weft_tensor;
+
+/* What a program wants bound, and what it gives. */
+typedef enum weft_role {
+    WEFT_SIZE,   /* an integer; may be left out when a shape tells it */
+    WEFT_INPUT,  /* read only */
+    WEFT_OUTPUT, /* written; may be left out: the library allocates it */
+    WEFT_INOUT   /* its first content counts */
+} weft_role;
+
+typedef struct weft_arg {
+    const char *name; /* "n", "A", or of a structure array "J.start", "J.coord", "E.j" */
+    weft_role role;
+    weft_type type;
+    int ndim;
+    int structure; /* 1: positions or coordinates; an input of these may be i32 or i64 */
+} weft_arg;
+
+/* Argument i of the program: sizes first, then arrays in order of declaration.  WEFT_E_ARG past
+ * the last one.  The name is the program's, until the program changes. */
+WEFT_API WEFT_MUST weft_status weft_prog_arg(const weft_prog *prog, int i, weft_arg *out);
+WEFT_API WEFT_MUST weft_status weft_prog_nargs(const weft_prog *prog, int *out);
+
+/* The arguments for runs of one program, as it is now: checked first.  On WEFT_OK the caller owns
+ * *out, until weft_args_free; otherwise *out is NULL. */
+typedef struct weft_args weft_args;
+
+WEFT_API WEFT_MUST weft_status weft_args_new(weft_prog *prog, weft_args **out);
+WEFT_API void weft_args_free(weft_args *args); /* NULL is allowed */
+
+/* Sets a size.  A size that is not set is solved from the shapes that are bound. */
+WEFT_API WEFT_MUST weft_status weft_args_size(weft_args *args, const char *name, int64_t value);
+
+/* Binds an array to a buffer or to a structure array; NULL takes a binding back.  The tensor is
+ * copied, its elements are not: they must stay until the last run.  An output may share no
+ * element with another array, nor with itself. */
+WEFT_API WEFT_MUST weft_status weft_args_bind(weft_args *args, const char *name,
+                                              const weft_tensor *tensor);
+
+/* Binds the content of a file, of up to 4 GB, and keeps it:
+ *   x.npy           an array
+ *   x.npz:member    one of several; without ":member" the one with the argument's name
+ *   a.mtx           a matrix; for a buffer whose axes have two coordinates (row, column), in the
+ *                   order of the axes: dense, CSR, DCSR, COO or ELL.  Structure arrays and sizes
+ *                   come with it.  "a.mtx:T" takes the transpose (for CSC).
+ * Numbers are converted to the type of the buffer; a fraction for an integer is an error. */
+WEFT_API WEFT_MUST weft_status weft_args_read(weft_args *args, const char *name, const char *path);
+
+/* Runs the program.  Arrays that are bound to outputs are written when all has been computed. */
+WEFT_API WEFT_MUST weft_status weft_run(weft_args *args);
+
+/* The array that the last run gave: of an output (bound or not), of what came with a matrix, or,
+ * with ndim 0, of a size.  It is the library's, in C order, until the next run or
+ * weft_args_free. */
+WEFT_API WEFT_MUST weft_status weft_args_get(weft_args *args, const char *name, weft_tensor *out);
+/* The same written to a file, .npy or (two coordinates) .mtx; all of it, or nothing. */
+WEFT_API WEFT_MUST weft_status weft_args_write(weft_args *args, const char *name, const char *path);
+/* The same as text for people: name, type, shape and values, the middle of long ones left out.
+ * The text is the arguments', until their next call. */
+WEFT_API WEFT_MUST weft_status weft_args_print(weft_args *args, const char *name, const char **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

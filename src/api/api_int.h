@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * What the files of api/ share.  A public function is a few checks around one static function that
+ * may throw; api_enter sets the trap, api_leave turns what was thrown into a status and a message:
+ *
+ *     weft_ctx *ctx = api_ctx_of(prog, TAG_PROG);
+ *
+ *     API_ENTER(ctx);
+ *     ... may throw ...
+ *     return api_leave(ctx);
+ *
+ * What a call makes and keeps lives in a Box; a Box that is not kept dies when the call ends, so a
+ * throw anywhere leaves neither leaks nor half-changed objects. */
+#ifndef WEFT_API_INT_H
+#define WEFT_API_INT_H
+
+#include "base/base.h"
+#include "format/format.h"
+#include "ir/ir.h"
+#include "weft.h"
+
+typedef struct Box { /* an arena with owners */
+    Arena arena;
+    int refs;
+} Box;
+
+enum Tag { TAG_CTX = 0x5745, TAG_PROG, TAG_ARGS, TAG_FREED };
+
+/* The head of every object of the caller.  A freed one stays as an empty shell until MAX_SHELLS
+ * others have been freed, so that a stale pointer is an error and not a crash. */
+typedef struct Handle Handle;
+struct Handle {
+    unsigned tag;
+    weft_ctx *ctx;
+    Handle *next, *last; /* in the ring of live objects, or of shells */
+};
+
+enum { MAX_SHELLS = 64, MAX_MESSAGE = 2048, MAX_TEXT = 64 << 20 };
+
+struct weft_ctx {
+    Handle h;
+    const Os *os;
+    Err err;
+    jmp_buf trap;
+    Arena scratch;      /* freed when the call ends */
+    Box *box;           /* being filled by this call */
+    Handle live, shell; /* heads of rings */
+    int nshell;
+    char message[MAX_MESSAGE];
+};
+
+typedef enum ArgKind { ARG_SIZE, ARG_BUF, ARG_START, ARG_COORD } ArgKind;
+
+typedef struct Arg {
+    const char *name;
+    ArgKind kind;
+    weft_role role;
+    Type type;
+    int ndim;
+    Size *size;
+    Axis *axis; /* of a structure array */
+    int k;      /* ARG_COORD: which coordinate */
+    Buf *buf; /* its axes give the shape: the buffer, or a stand-in over the axis; not ARG_START */
+} Arg;
+
+typedef struct Body { /* a program as read, immutable, shared by its handle and its arguments */
+    Box *box;
+    Prog *prog;
+    const char *file, *text; /* what it was read from */
+    size_t ntext;
+    Arg *arg;
+    int narg;
+    bool checked;
+} Body;
+
+struct weft_prog {
+    Handle h;
+    Body *body;
+    Box *printed;
+};
+
+typedef struct View { /* an array of the caller, checked */
+    char *data;
+    Type type;
+    int ndim;
+    int64_t n; /* elements */
+    int64_t shape[WEFT_MAX_NDIM], stride[WEFT_MAX_NDIM];
+    uintptr_t low, high; /* its elements are in low <= address < high */
+} View;
+
+typedef enum How { HOW_NOT, HOW_USER, HOW_FILE, HOW_MATRIX } How;
+
+typedef struct Bound {
+    How how;
+    View view;    /* HOW_USER, HOW_FILE */
+    Box *box;     /* of the file's content */
+    Coo *matrix;  /* HOW_MATRIX */
+    FmtTree tree; /* where the matrix goes */
+    const char *path;
+} Bound;
+
+typedef struct Result { /* of the last run, by argument; ndim < 0: not there */
+    Box *box;
+    Env *env;
+    weft_tensor *tensor;
+} Result;
+
+struct weft_args {
+    Handle h;
+    Body *body;
+    Box *box;      /* of the two arrays */
+    Bound *bound;  /* by argument */
+    int64_t *size; /* by Size.id; -1 not set */
+    Result *result;
+    Box *printed;
+};
+
+/* ctx.c */
+weft_ctx *api_ctx_new(const Os *);
+weft_ctx *api_ctx_of(const void *handle, unsigned tag); /* NULL when it is not one; says so */
+jmp_buf *api_enter(weft_ctx *);
+weft_status api_leave(weft_ctx *);
+/* Leaves the function with a status when the handle is bad, and when something below throws. */
+#define API_ENTER(ctx)                \
+    if ((ctx) == NULL)                \
+        return WEFT_E_ARG;            \
+    if (setjmp(*api_enter(ctx)) != 0) \
+    return api_leave(ctx)
+
+void api_need(weft_ctx *, const void *p, const char *what); /* throws when p is NULL */
+Box *api_box(weft_ctx *);                                   /* this call's box */
+Box *api_keep(weft_ctx *); /* the same, which now is the caller's */
+void box_drop(Box *);      /* NULL is allowed */
+void *api_handle_new(weft_ctx *, unsigned tag, size_t size);
+void api_handle_free(void *handle);
+
+/* prog.c */
+void prog_drop(weft_prog *);
+void body_drop(Body *);
+void body_check(Body *);
+
+/* arg.c: the arguments of a program. */
+void api_list_args(Body *);
+const Arg *api_find_arg(weft_ctx *, const Body *, const char *name); /* throws */
+
+/* args.c */
+void args_drop(weft_args *);
+/* Replaces what is bound to an argument; takes over this call's box for the content of a file. */
+void api_bind(weft_args *, const Arg *, const Bound *);
+
+/* view.c */
+extern const weft_type api_type_of[T_COUNT];
+void api_view(weft_ctx *, const char *name, const weft_tensor *, View *out);
+bool view_is_plain(const View *);         /* aligned, in C order, without gaps */
+void view_gather(const View *, void *to); /* all elements, in C order */
+void view_scatter(const View *, const void *from);
+void api_check_overlap(weft_args *);
+
+/* bind.c: from what is bound to an environment for a run: sizes known, structure and shapes
+ * verified, but for arrays over built axes. */
+Env *api_env(weft_args *, Arena *);
+Array *api_place(const Env *, const Arg *); /* of an array in the environment */
+bool api_is_built(const Arg *);             /* its shape is known after the run only */
+/* The shape (of ndim extents) that the environment gives the array of an argument. */
+void api_shape(Arena *, const Prog *, const Env *, const Arg *, int64_t *out);
+/* Throws when an array that is bound has another shape; only those over built axes, or the rest. */
+void api_check_shapes(weft_args *, const Env *, bool built);
+
+/* run.c */
+const weft_tensor *api_result(weft_args *, const Arg *); /* throws when there is none */
+
+/* solve.c */
+typedef struct Fact { /* expr, or the number of positions of axis (its start array), is value */
+    Expr *expr;
+    const Axis *axis;
+    int64_t value;
+    const char *what; /* "dimension 1 of A", "J.start" */
+} Fact;
+
+typedef struct Solver {
+    Arena *arena;
+    Prog *prog;
+    Env *env;
+    Fact *fact;
+    int n, cap;
+    const char **origin; /* of each size: "as set", "from dimension 1 of A" */
+} Solver;
+
+void solve_add(Solver *, Fact);
+void solve_sizes(Solver *);                            /* all that follow from the facts so far */
+bool solve_eval(const Solver *, Expr *, int64_t *out); /* false while a size in it is unknown */
+void solve_verify(const Solver *);                     /* all sizes known, all facts true */
+
+#endif

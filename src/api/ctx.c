@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Contexts and handles: the way into the library and the way out of it with a status. */
+#include "api/api_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+_Static_assert((int)WEFT_OK == (int)ST_OK && (int)WEFT_E_ARG == (int)ST_ARG &&
+                   (int)WEFT_E_PARSE == (int)ST_PARSE && (int)WEFT_E_CHECK == (int)ST_CHECK &&
+                   (int)WEFT_E_BIND == (int)ST_BIND && (int)WEFT_E_RUN == (int)ST_RUN &&
+                   (int)WEFT_E_IO == (int)ST_IO && (int)WEFT_E_LIMIT == (int)ST_LIMIT &&
+                   (int)WEFT_E_NOMEM == (int)ST_NOMEM && (int)ST_NOMEM + 1 == (int)ST_COUNT,
+               "weft_status and Status have the same values");
+
+#define TEXT_OF(x) #x
+#define VERSION(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
+
+const char *weft_version(void)
+{
+    return VERSION(WEFT_VERSION_MAJOR, WEFT_VERSION_MINOR, WEFT_VERSION_PATCH);
+}
+
+static void ring_init(Handle *head)
+{
+    head->next = head->last = head;
+}
+
+static void ring_add(Handle *head, Handle *h)
+{
+    h->next = head;
+    h->last = head->last;
+    h->last->next = h->next->last = h;
+}
+
+static void ring_remove(Handle *h)
+{
+    h->last->next = h->next;
+    h->next->last = h->last;
+}
+
+weft_ctx *api_ctx_new(const Os *os)
+{
+    weft_ctx *ctx = os->alloc(os, NULL, sizeof *ctx);
+
+    if (ctx == NULL)
+        return NULL;
+    memset(ctx, 0, sizeof *ctx);
+    ctx->h = (Handle){ .tag = TAG_CTX, .ctx = ctx };
+    ctx->os = os;
+    arena_init(&ctx->scratch, os, &ctx->err);
+    ring_init(&ctx->live);
+    ring_init(&ctx->shell);
+    return ctx;
+}
+
+weft_ctx *weft_ctx_new(void)
+{
+    return api_ctx_new(&os_libc);
+}
+
+static void free_oldest_shell(weft_ctx *ctx)
+{
+    Handle *h = ctx->shell.next;
+
+    ring_remove(h);
+    ctx->os->alloc(ctx->os, h, 0);
+    ctx->nshell--;
+}
+
+void weft_ctx_free(weft_ctx *ctx)
+{
+    if (api_ctx_of(ctx, TAG_CTX) == NULL)
+        return;
+    while (ctx->live.next != &ctx->live)
+        api_handle_free(ctx->live.next);
+    while (ctx->nshell > 0)
+        free_oldest_shell(ctx);
+    ctx->h.tag = TAG_FREED;
+    ctx->os->alloc(ctx->os, ctx, 0);
+}
+
+void *api_handle_new(weft_ctx *ctx, unsigned tag, size_t size)
+{
+    Handle *h = ctx->os->alloc(ctx->os, NULL, size);
+
+    if (h == NULL)
+        err_throw(&ctx->err, ST_NOMEM, "out of memory: %zu more bytes were needed", size);
+    memset(h, 0, size);
+    h->tag = tag;
+    h->ctx = ctx;
+    ring_add(&ctx->live, h);
+    return h;
+}
+
+void api_handle_free(void *handle)
+{
+    Handle *h = handle;
+    weft_ctx *ctx = h->ctx;
+
+    if (h->tag == TAG_PROG)
+        prog_drop(handle);
+    else
+        args_drop(handle);
+    h->tag = TAG_FREED;
+    ring_remove(h);
+    ring_add(&ctx->shell, h);
+    if (++ctx->nshell > MAX_SHELLS)
+        free_oldest_shell(ctx);
+}
+
+static const char *tag_name(unsigned tag)
+{
+    return tag == TAG_CTX ? "a context" : tag == TAG_PROG ? "a program" : "arguments";
+}
+
+weft_ctx *api_ctx_of(const void *handle, unsigned tag)
+{
+    const Handle *h = handle;
+
+    if (h == NULL || h->tag < TAG_CTX || h->tag > TAG_FREED)
+        return NULL;
+    if (h->tag == tag)
+        return h->ctx;
+    err_clear(&h->ctx->err);
+    if (h->tag == TAG_FREED)
+        err_set(&h->ctx->err, ST_ARG, "%s expected, and what is given was freed before",
+                tag_name(tag));
+    else
+        err_set(&h->ctx->err, ST_ARG, "%s expected, and %s given", tag_name(tag), tag_name(h->tag));
+    api_leave(h->ctx);
+    return NULL;
+}
+
+Box *api_box(weft_ctx *ctx)
+{
+    Box *box = ctx->os->alloc(ctx->os, NULL, sizeof *box);
+
+    if (box == NULL)
+        err_throw(&ctx->err, ST_NOMEM, "out of memory: %zu more bytes were needed", sizeof *box);
+    box->refs = 1;
+    arena_init(&box->arena, ctx->os, &ctx->err);
+    box_drop(ctx->box);
+    return ctx->box = box;
+}
+
+Box *api_keep(weft_ctx *ctx)
+{
+    Box *box = ctx->box;
+
+    ctx->box = NULL;
+    return box;
+}
+
+void box_drop(Box *box)
+{
+    if (box == NULL || --box->refs > 0)
+        return;
+    arena_free(&box->arena);
+    box->arena.os->alloc(box->arena.os, box, 0);
+}
+
+jmp_buf *api_enter(weft_ctx *ctx)
+{
+    err_clear(&ctx->err);
+    ctx->err.trap = &ctx->trap;
+    return &ctx->trap;
+}
+
+/* Columns count bytes; a byte that continues a UTF-8 character takes no room on the screen. */
+static int caret_column(const Err *err)
+{
+    int column = 0;
+
+    for (int i = 0; i < err->col - 1; i++) {
+        if (err->src[i] == 0)
+            return -1;
+        column += ((unsigned char)err->src[i] & 0xc0) != 0x80;
+    }
+    return column;
+}
+
+static void write_message(weft_ctx *ctx)
+{
+    const Err *err = &ctx->err;
+    char place[sizeof err->file + 40] = "";
+    int n, caret = caret_column(err);
+
+    if (err->line > 0)
+        snprintf(place, sizeof place, "%s:%d:%d: error: ", err->file, err->line, err->col);
+    else if (err->file[0] != 0)
+        snprintf(place, sizeof place, "%s: error: ", err->file);
+    n = snprintf(ctx->message, MAX_MESSAGE, "%s%s", place, err->msg);
+    for (char *c = ctx->message; *c != 0; c++) /* names may hold anything: not for a terminal */
+        *c = (unsigned char)*c < 32 && *c != '\n' ? ' ' : *c;
+    if (err->line > 0 && err->src[0] != 0)
+        n += snprintf(ctx->message + n, (size_t)(MAX_MESSAGE - n), "\n    %s", err->src);
+    if (err->line > 0 && err->src[0] != 0 && caret >= 0)
+        snprintf(ctx->message + n, (size_t)(MAX_MESSAGE - n), "\n    %*s^", caret, "");
+}
+
+weft_status api_leave(weft_ctx *ctx)
+{
+    arena_free(&ctx->scratch);
+    box_drop(api_keep(ctx));
+    ctx->message[0] = 0;
+    if (ctx->err.code != ST_OK)
+        write_message(ctx);
+    return (weft_status)ctx->err.code;
+}
+
+void api_need(weft_ctx *ctx, const void *p, const char *what)
+{
+    if (p == NULL)
+        err_throw(&ctx->err, ST_ARG, "%s is NULL", what);
+}
+
+const char *weft_message(const weft_ctx *ctx)
+{
+    return ctx == NULL || ctx->h.tag != TAG_CTX ? "there is no context: out of memory?"
+                                                : ctx->message;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * The library's tables, row by row, for `weft list` and for completion. */
+#include "api/api_int.h"
+
+#include <string.h>
+
+typedef struct Item {
+    const char *name, *note;
+} Item;
+
+/* Axes are rules put together, so this one table stands here: docs/ir.md has the grammar. */
+static const Item axes[] = {
+    { "dense(n)", "n positions; the coordinate is the position" },
+    { "compressed(I, n)", "stored columns below n under each I: seg : load < n" },
+    { "ragged(I)", "a run of positions under each I: seg" },
+    { "ell(I, w, n)", "w stored columns below n under each I, padded: w : load < n padded" },
+    { "E(I) = seg", "extent: E.start[i] .. E.start[i + 1]" },
+    { "E(I) = one", "extent: exactly one under each I" },
+    { "E(I) = built", "extent: filled by the program with |=" },
+    { "E(I) = {1, 3}", "extent: a constant for each position of I" },
+    { "E(I) = rows a b -> c {...}", "a constant relation a, b with values c" },
+    { ": load < n", "coordinate: an index array, E.coord, below n" },
+    { ": i < m, j < n", "coordinates: index arrays E.i and E.j" },
+    { ": j = i + e - 2 < n", "coordinate: an expression of positions and coordinates" },
+    { ": table {0, 2, 4}", "coordinate: constants" },
+    { "sorted", "flag: coordinates ascend under each parent" },
+    { "unique", "flag: no coordinate twice under a parent" },
+    { "padded", "flag: positions with a coordinate outside its bound do not exist" },
+};
+
+static Item axis_item(int i)
+{
+    const int n = sizeof axes / sizeof *axes;
+
+    return i < n ? axes[i] : (Item){ NULL, NULL };
+}
+
+static Item keyword_item(int i)
+{
+    const char *const *word = ir_keywords();
+
+    while (i > 0 && *word != NULL) {
+        word++;
+        i--;
+    }
+    return (Item){ *word, "" };
+}
+
+static Item type_item(int i)
+{
+    for (int t = 0; t < T_COUNT; t++)
+        if (ir_type[t].element && i-- == 0)
+            return (Item){ ir_type[t].name, ir_type[t].floats ? "floating point" : "integer" };
+    return (Item){ NULL, NULL };
+}
+
+static Item function_item(int i)
+{
+    static const char *const note[] = { "of a variable", "one argument", "two arguments",
+                                        "three arguments" };
+
+    for (int op = 0; op < OP_COUNT; op++)
+        if ((ir_op[op].props & (CALL | VARCALL)) && i-- == 0)
+            return (Item){ ir_op[op].text, note[ir_op[op].nargs] };
+    return (Item){ NULL, NULL };
+}
+
+static const struct {
+    const char *name;
+    Item (*item)(int i);
+} tables[] = {
+    { "types", type_item },
+    { "functions", function_item },
+    { "axes", axis_item },
+    { "keywords", keyword_item },
+};
+
+const char *weft_list(const char *what, int i, const char **note)
+{
+    const int ntable = sizeof tables / sizeof *tables;
+    Item item = { NULL, NULL };
+
+    if (what == NULL && i >= 0 && i < ntable)
+        item = (Item){ tables[i].name, "" };
+    for (int k = 0; what != NULL && i >= 0 && k < ntable; k++)
+        if (strcmp(tables[k].name, what) == 0)
+            item = tables[k].item(i);
+    if (note != NULL)
+        *note = item.note;
+    return item.name;
+}

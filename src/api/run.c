@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Running a program and reading back what it gave.  All is computed in the library's own memory;
+ * the caller's arrays are written when nothing can fail any more. */
+#include "api/api_int.h"
+#include "interp/interp.h"
+
+/* Everything but the caller's own inputs can be read back. */
+static bool is_ours(const weft_args *args, const Env *env, int i)
+{
+    const Arg *a = &args->body->arg[i];
+
+    if (a->role == WEFT_INPUT)
+        return args->bound[i].how != HOW_USER && api_place(env, a)->data != NULL;
+    return true;
+}
+
+static void describe(weft_args *args, Arena *arena, const Env *env, int i, weft_tensor *out)
+{
+    const Arg *a = &args->body->arg[i];
+    int64_t *shape = arena_array(arena, a->ndim, sizeof *shape);
+
+    *out = (weft_tensor){ .type = api_type_of[a->type], .ndim = a->ndim, .shape = shape };
+    if (a->kind == ARG_SIZE) {
+        out->data = &env->size[a->size->id];
+        return;
+    }
+    out->data = api_place(env, a)->data;
+    out->type = api_type_of[api_place(env, a)->type];
+    api_shape(arena, args->body->prog, env, a, shape);
+}
+
+static Result *collect(weft_args *args, Box *box, Env *env)
+{
+    Result *r = arena_alloc(&box->arena, sizeof *r);
+    int n = args->body->narg;
+
+    *r = (Result){ .box = box, .env = env };
+    r->tensor = arena_array(&box->arena, n, sizeof *r->tensor);
+    for (int i = 0; i < n; i++)
+        if (is_ours(args, env, i))
+            describe(args, &box->arena, env, i, &r->tensor[i]);
+        else
+            r->tensor[i].ndim = -1;
+    return r;
+}
+
+static void run(weft_ctx *ctx, weft_args *args)
+{
+    Box *box = api_box(ctx);
+    Env *env;
+    Result *result;
+
+    api_check_overlap(args);
+    env = api_env(args, &box->arena);
+    interp_run(&box->arena, args->body->prog, env);
+    api_check_shapes(args, env, true);
+    result = collect(args, box, env);
+    for (int i = 0; i < args->body->narg; i++)
+        if (args->bound[i].how == HOW_USER && args->body->arg[i].role != WEFT_INPUT)
+            view_scatter(&args->bound[i].view, result->tensor[i].data);
+    if (args->result != NULL)
+        box_drop(args->result->box);
+    args->result = result;
+    api_keep(ctx);
+}
+
+weft_status weft_run(weft_args *args)
+{
+    weft_ctx *ctx = api_ctx_of(args, TAG_ARGS);
+
+    API_ENTER(ctx);
+    run(ctx, args);
+    return api_leave(ctx);
+}
+
+const weft_tensor *api_result(weft_args *args, const Arg *a)
+{
+    weft_ctx *ctx = args->h.ctx;
+    const weft_tensor *t;
+
+    if (args->result == NULL)
+        err_throw(&ctx->err, ST_ARG, "%s is not computed yet: run the program first", a->name);
+    t = &args->result->tensor[a - args->body->arg];
+    if (t->ndim < 0)
+        err_throw(&ctx->err, ST_ARG, "%s is your own array: the program reads it only", a->name);
+    return t;
+}
+
+weft_status weft_args_get(weft_args *args, const char *name, weft_tensor *out)
+{
+    weft_ctx *ctx = api_ctx_of(args, TAG_ARGS);
+
+    API_ENTER(ctx);
+    api_need(ctx, out, "out");
+    *out = *api_result(args, api_find_arg(ctx, args->body, name));
+    return api_leave(ctx);
+}
