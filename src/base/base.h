@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * What every other folder stands on: the table of OS calls, the error record, arenas, interned
- * strings, growing text, hashing, checked integers and number text.  Knows libc and nothing else. */
+ * strings, growing text, hashing, checked integers and number text.  Knows libc and no more. */
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H
 
@@ -47,8 +47,8 @@ struct Os {
     int (*flock)(const Os *, int fd, int how);
     char *(*mkdtemp)(const Os *, char *path);
     char *(*realpath)(const Os *, const char *path, char *to); /* to: PATH_MAX bytes */
-    void *(*fdopendir)(const Os *, int fd);         /* takes the descriptor over */
-    const char *(*readdir)(const Os *, void *list); /* NULL: errno is 0 at the end */
+    void *(*fdopendir)(const Os *, int fd);                    /* takes the descriptor over */
+    const char *(*readdir)(const Os *, void *list);            /* NULL: errno is 0 at the end */
     int (*closedir)(const Os *, void *list);
 
     /* processes */
@@ -83,7 +83,8 @@ extern const Os os_libc;
 /* err.c: the error record.  The first failure is thrown to the trap that the entry point (api/)
  * has set, so no code in between tests for it.  What a throw may pass over lives in an arena;
  * whoever holds a descriptor closes it before it throws.  See docs/architecture.md, "Errors". */
-typedef enum Status { /* the same values as weft_status in weft.h */
+/* The same values as weft_status in weft.h. */
+typedef enum Status {
     ST_OK,
     ST_ARG,   /* a call that makes no sense: NULL, an unknown name, a wrong type */
     ST_PARSE, /* text or file that does not read */
@@ -122,9 +123,9 @@ typedef struct Arena {
 } Arena;
 
 void arena_init(Arena *, const Os *, Err *);
-void arena_free(Arena *); /* leaves an empty arena */
-void *arena_alloc(Arena *, size_t size);                  /* zeroed, aligned for any type */
-void *arena_array(Arena *, int64_t n, size_t elem);       /* n * elem, checked */
+void arena_free(Arena *);                           /* leaves an empty arena */
+void *arena_alloc(Arena *, size_t size);            /* zeroed, aligned for any type */
+void *arena_array(Arena *, int64_t n, size_t elem); /* n * elem, checked */
 void *arena_copy(Arena *, const void *from, size_t size);
 /* Room for element n of an array of n elements: the old pointer or a larger copy. */
 void *arena_grow(Arena *, void *old, int n, int *cap, size_t elem);
@@ -166,17 +167,26 @@ void sha_add(Sha *, const void *p, size_t n);
 void sha_end(Sha *, uint8_t out[SHA_SIZE]);
 
 /* int.h part: checked 64-bit arithmetic; true when the result does not fit. */
-static inline bool int_add(int64_t a, int64_t b, int64_t *r) { return __builtin_add_overflow(a, b, r); }
-static inline bool int_sub(int64_t a, int64_t b, int64_t *r) { return __builtin_sub_overflow(a, b, r); }
-static inline bool int_mul(int64_t a, int64_t b, int64_t *r) { return __builtin_mul_overflow(a, b, r); }
+static inline bool int_add(int64_t a, int64_t b, int64_t *r)
+{
+    return __builtin_add_overflow(a, b, r);
+}
+static inline bool int_sub(int64_t a, int64_t b, int64_t *r)
+{
+    return __builtin_sub_overflow(a, b, r);
+}
+static inline bool int_mul(int64_t a, int64_t b, int64_t *r)
+{
+    return __builtin_mul_overflow(a, b, r);
+}
 bool int_div(int64_t a, int64_t b, int64_t *r); /* floor; also true for b == 0 */
 bool int_mod(int64_t a, int64_t b, int64_t *r); /* sign of b; also true for b == 0 */
 
 /* num.c: numbers as text, the same in every locale, and 16-bit floats. */
-bool num_parse(const char *s, size_t n, double *out);       /* decimal, [+-]inf, nan: all of s */
-bool num_parse_int(const char *s, size_t n, int64_t *out);  /* [+-]digits: all of s */
+bool num_parse(const char *s, size_t n, double *out);      /* decimal, [+-]inf, nan: all of s */
+bool num_parse_int(const char *s, size_t n, int64_t *out); /* [+-]digits: all of s */
 enum { NUM_TEXT = 32 };
-int num_print(char out[NUM_TEXT], double v); /* shortest text that reads back the same; its length */
+int num_print(char out[NUM_TEXT], double v); /* shortest that reads back the same; its length */
 float num_f16(uint16_t h);
 float num_bf16(uint16_t h);
 uint16_t num_to_f16(double v); /* one rounding, to nearest even */

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -284,22 +285,63 @@ static int libc_seal(const Os *os, int fd)
 #endif
 }
 
+/* The loader has a lock that a child of fork inherits as it is: if another thread was inside, the
+ * child would wait for ever in its first dlopen.  So a fork waits until nobody is inside. */
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t loading_once = PTHREAD_ONCE_INIT;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&loading);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&loading);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+static void lock_loading(void)
+{
+    pthread_once(&loading_once, watch_forks);
+    pthread_mutex_lock(&loading);
+}
+
 static void *libc_dlopen(const Os *os, const char *path)
 {
+    void *lib;
+
     (void)os;
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    lock_loading();
+    lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    pthread_mutex_unlock(&loading);
+    return lib;
 }
 
 static void *libc_dlsym(const Os *os, void *lib, const char *name)
 {
+    void *symbol;
+
     (void)os;
-    return dlsym(lib, name);
+    lock_loading();
+    symbol = dlsym(lib, name);
+    pthread_mutex_unlock(&loading);
+    return symbol;
 }
 
 static int libc_dlclose(const Os *os, void *lib)
 {
+    int code;
+
     (void)os;
-    return dlclose(lib);
+    lock_loading();
+    code = dlclose(lib);
+    pthread_mutex_unlock(&loading);
+    return code;
 }
 
 static const char *libc_dlerror(const Os *os)

@@ -58,7 +58,7 @@ static inline void mix(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t
 
 static void add_block(Sha *s, const uint8_t *p)
 {
-    uint32_t w[64];
+    uint32_t w[64] = { 0 }; /* expand fills it, which -fanalyzer does not see */
     uint32_t a = s->h[0], b = s->h[1], c = s->h[2], d = s->h[3];
     uint32_t e = s->h[4], f = s->h[5], g = s->h[6], h = s->h[7];
 

@@ -29,6 +29,26 @@ typedef enum InjectKind {
     INJECT_CLOSE, /* fails as close does: the descriptor is gone all the same */
     INJECT_RENAME,
     INJECT_UNLINK,
+    INJECT_OPENAT,
+    INJECT_FSTAT,
+    INJECT_FSTATAT,
+    INJECT_MKDIRAT,
+    INJECT_UNLINKAT,
+    INJECT_RENAMEAT,
+    INJECT_FLOCK,
+    INJECT_MKDTEMP,
+    INJECT_REALPATH,
+    INJECT_FDOPENDIR,
+    INJECT_READDIR,
+    INJECT_PIPE,
+    INJECT_POLL,
+    INJECT_SPAWN,
+    INJECT_WAITID,
+    INJECT_KILLPG,
+    INJECT_MEMFD,
+    INJECT_SEAL,
+    INJECT_DLOPEN,
+    INJECT_DLSYM,
     INJECT_KINDS,
     INJECT_NONE = INJECT_KINDS
 } InjectKind;
@@ -43,7 +63,14 @@ typedef struct Inject {
     size_t piece;   /* when not 0, a read or write moves at most so many bytes */
     int64_t failed; /* calls that were made to fail */
     int64_t calls[INJECT_KINDS];
-    int64_t blocks, files; /* allocated and not freed; opened and not closed */
+    int64_t kill_at; /* when not 0, the process dies by SIGKILL at its call of this number */
+    int64_t total;   /* calls of all kinds, allocations not counted */
+    int64_t blocks, files, libs; /* allocated, opened, loaded, and not given back */
+    /* Tests of time and place; NULL or 0: as it is. */
+    const char *(*getenv)(const char *name);
+    bool no_sync; /* fsync is counted and left out: it takes 10 ms, and no test cuts the power */
+    int64_t clock_begin, clock_speed; /* time since the beginning runs so many times as fast */
+    unsigned euid_plus;               /* added to the user's number */
 } Inject;
 
 extern const char *const inject_name[INJECT_KINDS];
@@ -51,7 +78,7 @@ extern const char *const inject_name[INJECT_KINDS];
 /* Nothing fails yet; *j must not move while its os is in use. */
 void inject_init(Inject *j, const Os *real);
 void inject_at(Inject *j, InjectKind kind, int64_t at, bool sticky, int code);
-/* Every block freed and every descriptor closed. */
+/* Every block freed, every descriptor and library closed. */
 bool inject_is_clean(const Inject *j);
 
 #endif
