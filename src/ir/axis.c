@@ -74,8 +74,10 @@ Axis *ir_axis_open(Prog *p, const char *name, Axis *parent)
         ir_throw(p, ST_CHECK, "axes %s and %s would have the same variable %s; rename one",
                  var->of_var->name, name, var->name);
     if (var->var != NULL)
-        ir_throw(p, ST_CHECK, "axis %s: a statement before has a variable named %s; rename one, or "
-                 "declare the axis first", name, var->name);
+        ir_throw(p, ST_CHECK,
+                 "axis %s: a statement before has a variable named %s; rename one, or declare the "
+                 "axis first",
+                 name, var->name);
     for (Axis *up = parent; up != NULL; up = up->parent)
         depth++;
     if (depth > IR_MAX_RANK)
@@ -96,6 +98,11 @@ static void check_coord_name(Prog *p, const Axis *a, const Symbol *s)
     if (var || s->size != NULL)
         ir_throw(p, ST_CHECK, "axis %s: a coordinate cannot have the name of the %s %s; rename it",
                  a->name, var ? "variable" : "size", s->name);
+    if (strcmp(s->name, "start") == 0)
+        ir_throw(p, ST_CHECK,
+                 "axis %s: a coordinate cannot be named start; %s.start is where the entries of "
+                 "each parent begin",
+                 a->name, a->name);
     if (ir_find_coord(a, s->name) >= 0)
         ir_throw(p, ST_CHECK, "axis %s has two coordinates named %s", a->name, s->name);
 }
@@ -123,8 +130,9 @@ static void check_of_sizes(Prog *p, const Axis *a, const char *what, Expr *e)
     const char *name = a->name != NULL ? a->name : "of a slot";
 
     if (e->tree > IR_MAX_INDEX)
-        ir_throw(p, ST_LIMIT, "axis %s: the %s has more than %d operators; give it a size of its "
-                 "own", name, what, IR_MAX_INDEX);
+        ir_throw(p, ST_LIMIT,
+                 "axis %s: the %s has more than %d operators; give it a size of its own", name,
+                 what, IR_MAX_INDEX);
     if (e->type != T_i64)
         ir_throw(p, ST_CHECK, "axis %s: the %s is an integer expression of sizes", name, what);
     if (e->op == OP_var || e->op == OP_coord || e->op == OP_pos || e->op == OP_loc ||
@@ -143,11 +151,12 @@ static void close_table(Prog *p, Axis *a)
         ir_throw(p, ST_CHECK, "axis %s: a table of extents needs a parent, as in %s(I) = {1, 3}",
                  a->name, a->name);
     if (up != a->n)
-        ir_throw(p, ST_CHECK, up < 0 ? "axis %s: a table of %lld extents needs a parent of constant "
-                                       "size, and %s is not"
-                                     : "axis %s gives %lld extents, but its parent %s has %lld "
-                                       "positions", a->name, (long long)a->n, a->parent->name,
-                 (long long)up);
+        ir_throw(p, ST_CHECK,
+                 up < 0 ? "axis %s: a table of %lld extents needs a parent of constant "
+                          "size, and %s is not"
+                        : "axis %s gives %lld extents, but its parent %s has %lld "
+                          "positions",
+                 a->name, (long long)a->n, a->parent->name, (long long)up);
     for (int64_t i = 0; i < a->n; i++)
         if (a->table[i] < 0 || int_add(starts[i], a->table[i], &starts[i + 1]))
             ir_throw(p, ST_CHECK, "axis %s: %lld is not an extent", a->name,
@@ -170,8 +179,10 @@ static void check_extent(Prog *p, Axis *a)
     else if (a->extent == X_TABLE)
         close_table(p, a);
     else if (a->extent == X_SEG && has_built_ancestor(a))
-        ir_throw(p, ST_CHECK, "axis %s hangs under a built axis, whose size only a run tells, so it "
-                 "cannot be seg", a->name);
+        ir_throw(p, ST_CHECK,
+                 "axis %s hangs under a built axis, whose size only a run tells, so it cannot be "
+                 "seg",
+                 a->name);
     else if (a->extent != X_BUILT && a->parent == NULL)
         ir_throw(p, ST_CHECK, "axis %s: %s needs a parent, as in %s(I) = %s", a->name,
                  a->extent == X_SEG ? "seg" : "one", a->name, a->extent == X_SEG ? "seg" : "one");
@@ -191,8 +202,10 @@ static void check_coord_expr(Prog *p, const Axis *a, int k, Expr *e)
     else if (v != NULL)
         good = good && ir_is_ancestor(v->axis, a) && v == v->axis->var;
     if (!good)
-        ir_throw(p, ST_CHECK, "axis %s: coordinate %s may use its own position, earlier coordinates, "
-                 "those of its ancestors, sizes and + - * / %% only", a->name, a->coord[k].name);
+        ir_throw(p, ST_CHECK,
+                 "axis %s: coordinate %s may use its own position, earlier coordinates, those of "
+                 "its ancestors, sizes and + - * / %% only",
+                 a->name, a->coord[k].name);
     for (int i = 0; i < e->nargs; i++)
         check_coord_expr(p, a, k, e->arg[i]);
 }
@@ -203,24 +216,31 @@ static void check_coord(Prog *p, const Axis *a, int k)
     int64_t total = ir_const_total(a);
 
     if (c->name == NULL && (c->kind == C_EXPR || (c->kind == C_IDENT && c->bound != NULL)))
-        ir_throw(p, ST_CHECK, "axis %s: a coordinate that is an expression or has a bound of its "
-                 "own needs a name", a->name);
+        ir_throw(p, ST_CHECK,
+                 "axis %s: a coordinate that is an expression or has a bound of its own needs a "
+                 "name",
+                 a->name);
     if (c->bound != NULL)
         check_of_sizes(p, a, "bound", c->bound);
     if (c->kind == C_EXPR)
         check_coord_expr(p, a, k, c->expr);
     if (c->kind == C_TABLE && c->n != total)
-        ir_throw(p, ST_CHECK, total < 0 ? "axis %s: a table of %lld coordinates needs an axis of "
-                                          "constant size"
-                                        : "axis %s: a table of %lld coordinates, but the axis has "
-                                          "%lld positions", a->name, (long long)c->n,
-                 (long long)total);
+        ir_throw(p, ST_CHECK,
+                 total < 0 ? "axis %s: a table of %lld coordinates needs an axis of "
+                             "constant size"
+                           : "axis %s: a table of %lld coordinates, but the axis has "
+                             "%lld positions",
+                 a->name, (long long)c->n, (long long)total);
     if (c->kind == C_LOAD && a->extent != X_BUILT && has_built_ancestor(a))
-        ir_throw(p, ST_CHECK, "axis %s hangs under a built axis, whose size only a run tells, so it "
-                 "cannot load coordinates", a->name);
+        ir_throw(p, ST_CHECK,
+                 "axis %s hangs under a built axis, whose size only a run tells, so it cannot load "
+                 "coordinates",
+                 a->name);
     if (a->extent == X_BUILT && (c->kind != C_LOAD || c->bound == NULL))
-        ir_throw(p, ST_CHECK, "axis %s is built by the program: each coordinate is a load with a "
-                 "bound, as in `built : load < n`", a->name);
+        ir_throw(p, ST_CHECK,
+                 "axis %s is built by the program: each coordinate is a load with a bound, as in "
+                 "`built : load < n`",
+                 a->name);
 }
 
 static void add_axis(Prog *p, Axis *a)
@@ -238,15 +258,19 @@ void ir_axis_close(Prog *p, Axis *a)
     if (a->ncoord == 0 && a->extent != X_BUILT)
         a->ncoord = 1; /* ident, unnamed: all zero */
     if (a->ncoord == 0)
-        ir_throw(p, ST_CHECK, "axis %s is built by the program and needs a coordinate to insert, "
-                 "as in `built : load < n`", a->name);
+        ir_throw(p, ST_CHECK,
+                 "axis %s is built by the program and needs a coordinate to insert, as in `built : "
+                 "load < n`",
+                 a->name);
     for (int k = 0; k < a->ncoord; k++) {
         check_coord(p, a, k);
         bounded = bounded || a->coord[k].bound != NULL;
     }
     if ((a->flags & AX_PADDED) && !bounded)
-        ir_throw(p, ST_CHECK, "axis %s: padded skips coordinates outside their bound, and none has "
-                 "a bound; write `: load < n padded`", a->name);
+        ir_throw(p, ST_CHECK,
+                 "axis %s: padded skips coordinates outside their bound, and none has a bound; "
+                 "write `: load < n padded`",
+                 a->name);
     if (a->extent == X_BUILT)
         a->flags |= AX_SORTED | AX_UNIQUE;
     add_axis(p, a);

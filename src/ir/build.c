@@ -36,6 +36,7 @@ static uint64_t payload(Expr *e)
     case OP_loc: return (uint64_t)e->var->id;
     case OP_count:
     case OP_find:
+    case OP_above:
     case OP_row: return (uint64_t)e->axis->id;
     case OP_cell:
     case OP_load: return (uint64_t)e->buf->id;
@@ -84,11 +85,20 @@ static void measure_below(struct Expr *e, Expr *below)
         e->depth = (uint16_t)(below->depth + 1);
 }
 
+/* a + b + c nests nothing: the left operand stands bare; so do the parts of an index. */
+static int nest_of(const struct Expr *e, int i)
+{
+    int prec = ir_precedence((Op)e->op);
+    bool bare = i == 0 && prec < P_UNARY && ir_precedence((Op)e->arg[i]->op) >= prec;
+
+    return e->arg[i]->nest + (e->type != T_none && !bare);
+}
+
 static void measure(struct Expr *e)
 {
     bool var = e->op == OP_var || e->op == OP_coord || e->op == OP_pos || e->op == OP_loc;
 
-    e->depth = 0;
+    e->depth = e->nest = 0;
     e->tree = 1;
     if (var && e->var->parent != NULL)
         measure_below(e, e->var->parent);
@@ -96,6 +106,8 @@ static void measure(struct Expr *e)
         uint32_t more = e->arg[i]->tree;
 
         measure_below(e, e->arg[i]);
+        if (nest_of(e, i) > e->nest)
+            e->nest = (uint16_t)nest_of(e, i);
         e->tree = more > UINT32_MAX - e->tree ? UINT32_MAX : e->tree + more;
     }
 }
@@ -134,7 +146,8 @@ Expr *ir_int(Prog *p, int64_t v)
 
 Expr *ir_real(Prog *p, double v)
 {
-    return ir_intern(p, (struct Expr){ .op = OP_real, .type = T_real, .f = isnan(v) ? (double)NAN : v });
+    return ir_intern(
+        p, (struct Expr){ .op = OP_real, .type = T_real, .f = isnan(v) ? (double)NAN : v });
 }
 
 Expr *ir_none(Prog *p)
@@ -176,9 +189,11 @@ Expr *ir_var_value(Prog *p, Var *v)
     if (v->axis->ncoord == 0)
         ir_throw(p, ST_CHECK, "%s has no value yet: axis %s is being declared", v->name,
                  v->axis->name);
-    ir_throw(p, ST_CHECK, "%s has no value of its own: axis %s names its coordinate%s; "
-             "write %s(%s), pos(%s) or loc(%s)", v->name, v->axis->name,
-             v->axis->ncoord > 1 ? "s" : "", c->name, v->name, v->name, v->name);
+    ir_throw(p, ST_CHECK,
+             "%s has no value of its own: axis %s names its coordinate%s; write %s(%s), pos(%s) or "
+             "loc(%s)",
+             v->name, v->axis->name, v->axis->ncoord > 1 ? "s" : "", c->name, v->name, v->name,
+             v->name);
 }
 
 static _Noreturn void wrong_type(Prog *p, const OpInfo *op, const char *wants, Expr *got)
@@ -217,9 +232,7 @@ static Type result_type(Prog *p, Op op, Expr *const *arg, int n)
             ir_throw(p, ST_CHECK, "stored wants an access, as in stored(A[i, j])");
         widest_number(p, info, arg, 0, n);
         return T_bool;
-    case R_LOGIC:
-        all_of_type(p, info, arg, n, T_bool, "conditions");
-        return T_bool;
+    case R_LOGIC: all_of_type(p, info, arg, n, T_bool, "conditions"); return T_bool;
     case R_SAME: return widest_number(p, info, arg, 0, n);
     case R_FLOAT: return ir_promote(T_real, widest_number(p, info, arg, 0, n));
     case R_SELECT:
@@ -254,8 +267,10 @@ Expr *ir_node(Prog *p, Op op, Expr *const *arg, int n)
         ir_throw(p, ST_LIMIT, "%s of more than %d values", ir_op[op].text, IR_MAX_RANK);
     if (op == OP_neg && (literal = negative_literal(p, arg[0])) != NULL)
         return literal;
-    return ir_intern(p, (struct Expr){ .op = (uint8_t)op, .nargs = (uint16_t)n, .arg = arg,
-                                    .type = (uint8_t)result_type(p, op, arg, n) });
+    return ir_intern(p, (struct Expr){ .op = (uint8_t)op,
+                                       .nargs = (uint16_t)n,
+                                       .arg = arg,
+                                       .type = (uint8_t)result_type(p, op, arg, n) });
 }
 
 Expr *ir_op1(Prog *p, Op op, Expr *a)
@@ -331,10 +346,12 @@ static void check_left_out(Prog *p, const Buf *b, Expr **ix, int k)
     if (places_below(b, ix, k, OP_at) > 0)
         return;
     if (is_listed(b, k))
-        ir_throw(p, ST_CHECK, "%s: the index of axis %s is left out and nothing below tells it; "
-                 "give it", b->name, axis);
-    ir_throw(p, ST_CHECK, "%s is declared without axis %s, so an index below has to tell where in "
-             "%s it is: use the own variable of its axis or @position, or declare %s[%s, ...]",
+        ir_throw(p, ST_CHECK,
+                 "%s: the index of axis %s is left out and nothing below tells it; give it",
+                 b->name, axis);
+    ir_throw(p, ST_CHECK,
+             "%s is declared without axis %s, so an index has to tell the place in %s: use the "
+             "variable of its axis or @position, or declare %s[%s, ...]",
              b->name, axis, axis, b->name, axis);
 }
 
@@ -342,8 +359,9 @@ static void check_position(Prog *p, const Buf *b, Expr **ix, int k)
 {
     for (int up = parent_place(b, k); up >= 0; up = parent_place(b, up))
         if (ix[up]->op != OP_none)
-            ir_throw(p, ST_CHECK, "%s: @ gives the position in %s over all parents; leave the "
-                     "index of %s out", b->name, axis_text(b->full[k]), axis_text(b->full[up]));
+            ir_throw(p, ST_CHECK,
+                     "%s: @ gives the position in %s over all parents; leave the index of %s out",
+                     b->name, axis_text(b->full[k]), axis_text(b->full[up]));
 }
 
 static void check_search(Prog *p, const Buf *b, Expr **ix, int k, int nvalue)
@@ -356,12 +374,14 @@ static void check_search(Prog *p, const Buf *b, Expr **ix, int k, int nvalue)
                  b->name, axis_text(x), x->ncoord, x->ncoord == 1 ? "" : "s", nvalue,
                  x->ncoord > 1 ? "(a, b) with one value for each" : "one value");
     if (!ir_is_ident(x) && !(x->flags & AX_UNIQUE))
-        ir_throw(p, ST_CHECK, "%s: finding an entry of axis %s by its coordinate needs `unique`; "
-                 "declare it (sum duplicates first), or use the axis' own variable", b->name,
-                 axis_text(x));
+        ir_throw(p, ST_CHECK,
+                 "%s: finding an entry of axis %s by its coordinate needs `unique`; declare it "
+                 "(sum duplicates first), or use the axis' own variable",
+                 b->name, axis_text(x));
     if (up >= 0 && ix[up]->op == OP_none)
-        ir_throw(p, ST_CHECK, "%s: an index of axis %s by value needs to know its parent; give "
-                 "the index of %s", b->name, axis_text(x), axis_text(b->full[up]));
+        ir_throw(p, ST_CHECK,
+                 "%s: an index of axis %s by value needs to know its parent; give the index of %s",
+                 b->name, axis_text(x), axis_text(b->full[up]));
 }
 
 /* One place, all places before it resolved: the entry, a position, or a coordinate. */
@@ -372,8 +392,9 @@ static Expr *resolve(Prog *p, const Buf *b, Expr **ix, int k)
     int up = parent_place(b, k);
 
     if (e->tree > IR_MAX_INDEX)
-        ir_throw(p, ST_LIMIT, "%s: an index of more than %d operators; compute it into an integer "
-                 "buffer", b->name, IR_MAX_INDEX);
+        ir_throw(p, ST_LIMIT,
+                 "%s: an index of more than %d operators; compute it into an integer buffer",
+                 b->name, IR_MAX_INDEX);
     if (e->op == OP_none)
         return check_left_out(p, b, ix, k), e;
     if (e->op == OP_at)
@@ -428,9 +449,11 @@ Expr *ir_load(Prog *p, Buf *b, Expr *const *index, int n)
     resolve_all(p, b, index, n, ix);
     for (int s = 0; s < b->nslot; s++)
         arg[s] = ix[b->place_in_full[s]];
-    return ir_intern(p, (struct Expr){ .op = OP_load, .buf = b, .nargs = (uint16_t)b->nslot,
-                                    .arg = arg,
-                                    .type = b->rows ? T_real : ir_type[b->type].value });
+    return ir_intern(p, (struct Expr){ .op = OP_load,
+                                       .buf = b,
+                                       .nargs = (uint16_t)b->nslot,
+                                       .arg = arg,
+                                       .type = b->rows ? T_real : ir_type[b->type].value });
 }
 
 void ir_full_index(Prog *p, Expr *load, Expr **out)
@@ -450,13 +473,16 @@ Expr *ir_index(Prog *p, Axis *a, Expr *index)
     Axis *full[IR_MAX_FULL];
     Expr *ix[IR_MAX_FULL];
     int at;
-    Buf alone = { .name = axis_text(a), .nslot = 1, .slot = &a, .full = full,
-                  .place_in_full = &at };
+    Buf alone = {
+        .name = axis_text(a), .nslot = 1, .slot = &a, .full = full, .place_in_full = &at
+    };
     Var *v = entry_of(index);
 
     if (a->parent != NULL && index->op != OP_at && (v == NULL || v->axis != a))
-        ir_throw(p, ST_CHECK, "axis %s hangs under %s, so a value does not tell its position; use "
-                 "a variable of %s or @position", a->name, a->parent->name, a->name);
+        ir_throw(p, ST_CHECK,
+                 "axis %s hangs under %s, so a value does not tell its position; use a variable of "
+                 "%s or @position",
+                 a->name, a->parent->name, a->name);
     alone.nfull = ir_full(p, &alone);
     resolve_all(p, &alone, &index, 1, ix);
     return ix[at];
@@ -465,14 +491,17 @@ Expr *ir_index(Prog *p, Axis *a, Expr *index)
 Expr *ir_row(Prog *p, Axis *a, Expr *parent)
 {
     if (a->extent != X_BUILT)
-        ir_throw(p, ST_CHECK, "|= inserts into a built axis, and %s is not one; declare it as "
-                 "`%s = built : ...`", a->name, a->name);
+        ir_throw(p, ST_CHECK,
+                 "|= inserts into a built axis, and %s is not one; declare it as `%s = built : "
+                 "...`",
+                 a->name, a->name);
     if ((a->parent == NULL) != (parent->op == OP_none))
-        ir_throw(p, ST_CHECK, a->parent == NULL ? "axis %s has no parent; write %s |= ..."
-                                                : "say where: %s(i) |= ... under the parent of %s",
+        ir_throw(p, ST_CHECK,
+                 a->parent == NULL ? "axis %s has no parent; write %s |= ..."
+                                   : "say where: %s(i) |= ... under the parent of %s",
                  a->name, a->name);
     if (a->parent != NULL)
         parent = ir_index(p, a->parent, parent);
-    return ir_intern(p, (struct Expr){ .op = OP_row, .type = T_none, .axis = a, .nargs = 1,
-                                    .arg = &parent });
+    return ir_intern(
+        p, (struct Expr){ .op = OP_row, .type = T_none, .axis = a, .nargs = 1, .arg = &parent });
 }

@@ -5,6 +5,7 @@
  * node is well typed); gives, or throws with the place: every variable bound, each buffer written
  * by one group and read after it, built axes frozen before use, constant indices inside. */
 #include "ir/ir_int.h"
+#include "ir/loop.h"
 
 #include <string.h>
 
@@ -39,12 +40,14 @@ static void note_write(Facts *f, Buf *b, AssignOp op, Buf *leader)
     if (b->kind == B_CONST)
         ir_throw(p, ST_CHECK, "%s is const and cannot be written", b->name);
     if (f->first[b->id] >= 0 && f->op[b->id] != op)
-        ir_throw(p, ST_CHECK, "%s is written with %s here and with %s before; all statements that "
-                 "write a buffer use one operator: take a temporary", b->name, op_text[op],
-                 op_text[f->op[b->id]]);
+        ir_throw(p, ST_CHECK,
+                 "%s is written with %s here and with %s before; all statements that write a "
+                 "buffer use one operator: take a temporary",
+                 b->name, op_text[op], op_text[f->op[b->id]]);
     if (f->first[b->id] >= 0 && f->leader[b->id] != leader)
-        ir_throw(p, ST_CHECK, "%s accompanies one buffer and is written otherwise too; take "
-                 "another one here", b->name);
+        ir_throw(p, ST_CHECK,
+                 "%s accompanies one buffer and is written otherwise too; take another one here",
+                 b->name);
     if (f->first[b->id] < 0) {
         f->first[b->id] = f->stmt;
         if (leader != NULL)
@@ -84,9 +87,10 @@ static void check_frozen(Facts *f, const Axis *a)
 
     if (u == NULL || (f->frozen[u->id] >= 0 && f->frozen[u->id] < f->stmt))
         return;
-    ir_throw(f->p, ST_CHECK, f->frozen[u->id] < 0
-             ? "axis %s is built by the program, but nothing inserts into it; add `%s |= ...`"
-             : "axis %s is used before its last insertion; move this after every `%s |= ...`",
+    ir_throw(f->p, ST_CHECK,
+             f->frozen[u->id] < 0
+                 ? "axis %s is built by the program, but nothing inserts into it; add `%s |= ...`"
+                 : "axis %s is used before its last insertion; move this after every `%s |= ...`",
              u->name, u->name);
 }
 
@@ -97,11 +101,14 @@ static void check_read(Facts *f, const Buf *b)
     if (!written && b->kind == B_TEMP)
         ir_throw(f->p, ST_CHECK, "the temporary %s is read but nothing writes it", b->name);
     if (written && f->last[b->id] == f->stmt)
-        ir_throw(f->p, ST_CHECK, "%s is read in the statement that writes it; read another buffer, "
-                 "or split the statement", b->name);
+        ir_throw(f->p, ST_CHECK,
+                 "%s is read in the statement that writes it; read another buffer, or split the "
+                 "statement",
+                 b->name);
     if (written && f->last[b->id] > f->stmt)
-        ir_throw(f->p, ST_CHECK, "%s is read before the last statement that writes it (%s); move "
-                 "this after it", b->name, f->p->stmt[f->last[b->id]]->assign[0].label);
+        ir_throw(f->p, ST_CHECK,
+                 "%s is read before the last statement that writes it (%s); move this after it",
+                 b->name, f->p->stmt[f->last[b->id]]->assign[0].label);
 }
 
 static bool has_var(Var *const *set, int n, const Var *v)
@@ -117,8 +124,9 @@ static void check_var(Facts *f, const Var *v)
     if (has_var(f->bind, f->nbind, v))
         return;
     if (f->binder != NULL)
-        ir_throw(f->p, ST_CHECK, "the variable %s is bound before %s, which it hangs on; put %s "
-                 "first", f->binder->name, v->name, v->name);
+        ir_throw(f->p, ST_CHECK,
+                 "the variable %s is bound before %s, which it hangs on; put %s first",
+                 f->binder->name, v->name, v->name);
     ir_throw(f->p, ST_CHECK, "the variable %s is used but not bound; add it to the `for`", v->name);
 }
 
@@ -141,16 +149,35 @@ static void check_node(Expr *e, void *ctx)
     }
 }
 
+/* stored(C[...]) asks for the structure of C and not for its values, so C may be written here. */
+static void check_expr(Facts *f, Expr *e, Memo *met)
+{
+    Expr **seen = ir_memo(f->p, met, e);
+    bool structure = e->op == OP_stored;
+
+    if (*seen != NULL)
+        return;
+    *seen = e;
+    if (structure)
+        e = e->arg[0];
+    for (int i = 0; i < e->nargs; i++)
+        check_expr(f, e->arg[i], met);
+    if (!structure)
+        check_node(e, f);
+    for (int k = 0; structure && k < e->buf->nfull; k++)
+        check_frozen(f, e->buf->full[k]);
+}
+
 /* Everything that an assign reads: the output itself is not, but its indices are. */
 static void check_reads(Facts *f, const Assign *a, Memo *met)
 {
     if (a->guard != NULL)
-        ir_visit(f->p, a->guard, check_node, f, met);
-    ir_visit(f->p, a->value, check_node, f, met);
+        check_expr(f, a->guard, met);
+    check_expr(f, a->value, met);
     for (int i = 0; i < a->out->nargs; i++)
-        ir_visit(f->p, a->out->arg[i], check_node, f, met);
+        check_expr(f, a->out->arg[i], met);
     for (int k = 0; k < a->nat; k++)
-        ir_visit(f->p, a->at[k].value, check_node, f, met);
+        check_expr(f, a->at[k].value, met);
 }
 
 static void check_binds(Facts *f, const Stmt *s, Memo *met)
@@ -171,20 +198,32 @@ static void check_binds(Facts *f, const Stmt *s, Memo *met)
 
 static bool mentions(Expr *e, const Var *v)
 {
-    bool here = (e->op == OP_var || e->op == OP_coord || e->op == OP_pos || e->op == OP_loc) &&
-                e->var == v;
+    bool here =
+        (e->op == OP_var || e->op == OP_coord || e->op == OP_pos || e->op == OP_loc) && e->var == v;
 
     for (int i = 0; i < e->nargs; i++)
         here = here || mentions(e->arg[i], v);
     return here;
 }
 
+/* The variable that an index is as itself: its entry, or the number of a row of a plain root. */
+static const Var *itself(Expr *index)
+{
+    if (index->op == OP_var)
+        return index->var;
+    if (index->op == OP_coord && index->var->axis->parent == NULL &&
+        index->var->axis->coord[index->k].kind == C_IDENT)
+        return index->var;
+    return NULL;
+}
+
 /* Whether v, or a variable that hangs on v, stands as itself in the output. */
 static bool stands_in(Expr *out, const Var *v)
 {
     for (int i = 0; i < out->nargs; i++)
-        for (Expr *e = out->arg[i]; e != NULL && e->op == OP_var; e = e->var->parent)
-            if (e->var == v)
+        for (const Var *x = itself(out->arg[i]); x != NULL;
+             x = x->parent != NULL && x->parent->op == OP_var ? x->parent->var : NULL)
+            if (x == v)
                 return true;
     return false;
 }
@@ -215,8 +254,10 @@ static void check_once(Facts *f, const Stmt *s, const Assign *a)
     n = ir_vars(f->p, a->out, reach, 0);
     for (int i = 0; i < s->nbind; i++)
         if (!has_var(reach, n, s->bind[i]) && !runs_once(s->bind[i]->axis))
-            ir_throw(f->p, ST_CHECK, "= writes each element once, but %s runs over many and does "
-                     "not reach the output; use +=, max= or min=", s->bind[i]->name);
+            ir_throw(f->p, ST_CHECK,
+                     "= writes each element once, but %s runs over many and does not reach the "
+                     "output; use +=, max= or min=",
+                     s->bind[i]->name);
 }
 
 static void check_companions(Facts *f, const Assign *a)
@@ -231,14 +272,17 @@ static void check_companions(Facts *f, const Assign *a)
         const Buf *c = at->out->buf;
 
         if (ir_type[c->type].floats || at->value->type != T_i64)
-            ir_throw(f->p, ST_CHECK, "the companion %s records an integer; make it i32 or i64 and "
-                     "its value an integer", c->name);
+            ir_throw(f->p, ST_CHECK,
+                     "the companion %s records an integer; make it i32 or i64 and its value an "
+                     "integer",
+                     c->name);
         if (c == b || c->nslot != b->nslot ||
             (b->nslot > 0 &&
              (memcmp(c->slot, b->slot, (size_t)b->nslot * sizeof *b->slot) != 0 ||
               memcmp(at->out->arg, a->out->arg, (size_t)b->nslot * sizeof *a->out->arg) != 0)))
-            ir_throw(f->p, ST_CHECK, "the companion %s has the axes and the indices of %s, and no "
-                     "others", c->name, b->name);
+            ir_throw(f->p, ST_CHECK,
+                     "the companion %s has the axes and the indices of %s, and no others", c->name,
+                     b->name);
     }
 }
 
@@ -248,11 +292,14 @@ static void check_insert(Facts *f, const Assign *a)
     int n = a->value->op == OP_tuple ? a->value->nargs : 1;
 
     if (a->value->tree > IR_MAX_INDEX)
-        ir_throw(f->p, ST_LIMIT, "axis %s: a coordinate of more than %d operators; compute it into "
-                 "an integer buffer", u->name, IR_MAX_INDEX);
+        ir_throw(f->p, ST_LIMIT,
+                 "axis %s: a coordinate of more than %d operators; compute it into an integer "
+                 "buffer",
+                 u->name, IR_MAX_INDEX);
     if (n != u->ncoord || (a->value->op != OP_tuple && a->value->type != T_i64))
         ir_throw(f->p, ST_CHECK, "axis %s has %d coordinate%s: insert %s", u->name, u->ncoord,
-                 u->ncoord == 1 ? "" : "s", u->ncoord == 1 ? "one integer" : "(a, b), one for each");
+                 u->ncoord == 1 ? "" : "s",
+                 u->ncoord == 1 ? "one integer" : "(a, b), one for each");
     if (u->parent != NULL)
         check_frozen(f, u->parent);
 }
@@ -300,17 +347,19 @@ static void check_buffers(Facts *f)
         f->p->at = b->place;
         for (int k = 0; k < b->nfull; k++)
             if (built_above(b->full[k]) != NULL && (f->first[i] < 0 || b->kind == B_INOUT))
-                ir_throw(f->p, ST_CHECK, "%s is over the built axis %s, whose size only a run "
-                         "tells, so it cannot be an input; write it, and not as inout", b->name,
-                         built_above(b->full[k])->name);
+                ir_throw(f->p, ST_CHECK,
+                         "%s is over the built axis %s, whose size only a run tells, so it cannot "
+                         "be an input; write it, and not as inout",
+                         b->name, built_above(b->full[k])->name);
         if (b->kind == B_INOUT && f->first[i] < 0)
             ir_throw(f->p, ST_CHECK, "%s is inout but nothing writes it; drop inout", b->name);
     }
 }
 
-void ir_check(Prog *p)
+static void check_stmts(Prog *p)
 {
-    Facts f = { .p = p, .first = arena_array(p->arena, p->nbuf, sizeof *f.first),
+    Facts f = { .p = p,
+                .first = arena_array(p->arena, p->nbuf, sizeof *f.first),
                 .last = arena_array(p->arena, p->nbuf, sizeof *f.last),
                 .op = arena_array(p->arena, p->nbuf, sizeof *f.op),
                 .leader = arena_array(p->arena, p->nbuf, sizeof *f.leader),
@@ -324,4 +373,12 @@ void ir_check(Prog *p)
     for (f.stmt = 0; f.stmt < p->nstmt; f.stmt++)
         check_stmt(&f, p->stmt[f.stmt]);
     ir_check_bounds(p);
+}
+
+void ir_check(Prog *p)
+{
+    if (p->stage == STAGE_COORDINATES)
+        check_stmts(p);
+    else
+        loop_check(p);
 }

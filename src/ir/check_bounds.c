@@ -133,8 +133,7 @@ static Where position_at(Bounds *b, int place, int64_t *pos, int64_t *value, int
 
     if (e->op == OP_var)
         return *pos = b->pos[index_of(b, e->var)], INSIDE;
-    if (a->parent != NULL &&
-        position_at(b, parent_of(b, place), &parent, value, extent) != INSIDE)
+    if (a->parent != NULL && position_at(b, parent_of(b, place), &parent, value, extent) != INSIDE)
         return UNKNOWN;
     rows_under(b, a, parent, &first, extent);
     if (!value_at(b, e, value))

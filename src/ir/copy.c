@@ -3,7 +3,7 @@
  *
  * Whole programs: an exact copy in another arena (every id the same), equality and hash.  The
  * latter two follow names and structure, not ids, so that they hold across parse and print. */
-#include "ir/ir.h"
+#include "ir/loop.h"
 
 #include <string.h>
 
@@ -12,6 +12,7 @@
 typedef struct Copy {
     const Prog *from;
     Prog *to;
+    Local **local; /* by id: the new ones that have been asked for */
 } Copy;
 
 static void *dup(Copy *c, const void *p, int64_t n, size_t elem)
@@ -34,11 +35,26 @@ static Axis *axis_of(Copy *c, const Axis *a)
     return a == NULL ? NULL : c->to->axis[a->id];
 }
 
+static Buf *buf_of(Copy *c, const Buf *b)
+{
+    return b == NULL ? NULL : b->id < LOOP_OWN ? c->to->buf[b->id] : c->to->aux[b->id - LOOP_OWN];
+}
+
+static Local *local_of(Copy *c, const Local *l)
+{
+    if (l != NULL && c->local[l->id] == NULL) {
+        c->local[l->id] = dup(c, l, 1, sizeof *l);
+        c->local[l->id]->name = copy_name(c, l->name);
+    }
+    return l == NULL ? NULL : c->local[l->id];
+}
+
 static void copy_axis(Copy *c, const Axis *from, Axis *to)
 {
     *to = *from;
     to->name = copy_name(c, from->name);
     to->parent = axis_of(c, from->parent);
+    to->from = axis_of(c, from->from);
     to->size = expr_of(c, from->size);
     to->table = dup(c, from->table, from->n, sizeof *from->table);
     to->starts = dup(c, from->starts, from->n + 1, sizeof *from->starts);
@@ -69,8 +85,12 @@ static void copy_expr(Copy *c, Expr *from, struct Expr *to)
     case OP_pos:
     case OP_loc: to->var = c->to->var[from->var->id]; break;
     case OP_count:
+    case OP_find:
+    case OP_above:
     case OP_row: to->axis = axis_of(c, from->axis); break;
-    case OP_load: to->buf = c->to->buf[from->buf->id]; break;
+    case OP_cell:
+    case OP_load: to->buf = buf_of(c, from->buf); break;
+    case OP_local: to->local = local_of(c, from->local); break;
     default: break;
     }
 }
@@ -88,6 +108,7 @@ static void copy_buf(Copy *c, const Buf *from, Buf *to)
         to->slot[s] = axis_of(c, to->slot[s]);
     for (int s = 0; s < to->nfull; s++)
         to->full[s] = axis_of(c, to->full[s]);
+    to->of = axis_of(c, from->of);
 }
 
 static Stmt *copy_stmt(Copy *c, const Stmt *from)
@@ -110,6 +131,36 @@ static Stmt *copy_stmt(Copy *c, const Stmt *from)
             a->at[k] = (At){ expr_of(c, a->at[k].out), expr_of(c, a->at[k].value) };
     }
     return to;
+}
+
+static Node *copy_node(Copy *c, const Node *from)
+{
+    Node *to = dup(c, from, 1, sizeof *from);
+    Node **body = dup(c, from->body, from->nbody, sizeof *body);
+
+    to->label = copy_name(c, from->label);
+    to->local = local_of(c, from->local);
+    to->lo = expr_of(c, from->lo);
+    to->hi = expr_of(c, from->hi);
+    to->cond = expr_of(c, from->cond);
+    to->out = expr_of(c, from->out);
+    to->value = expr_of(c, from->value);
+    to->at = dup(c, from->at, from->nat, sizeof *from->at);
+    for (int k = 0; k < to->nat; k++)
+        to->at[k] = (At){ expr_of(c, to->at[k].out), expr_of(c, to->at[k].value) };
+    for (int i = 0; i < from->nbody; i++)
+        body[i] = copy_node(c, from->body[i]);
+    to->body = body;
+    return to;
+}
+
+static void copy_tree(Copy *c)
+{
+    Node **phase = arena_array(c->to->arena, c->from->nphase, sizeof *phase);
+
+    for (int i = 0; i < c->from->nphase; i++)
+        phase[i] = copy_node(c, c->from->phase[i]);
+    c->to->phase = phase;
 }
 
 /* n new objects of this size, and the array of pointers to them. */
@@ -135,7 +186,7 @@ static void copy_symbols(Copy *c)
         t->size = s->size == NULL ? NULL : c->to->size[s->size->id];
         t->axis = axis_of(c, s->axis);
         t->of_var = axis_of(c, s->of_var);
-        t->buf = s->buf == NULL ? NULL : c->to->buf[s->buf->id];
+        t->buf = buf_of(c, s->buf);
         t->var = s->var == NULL ? NULL : c->to->var[s->var->id];
         t->label = s->label;
         t->last = s->last;
@@ -154,27 +205,30 @@ static void copy_objects(Copy *c)
     for (int i = 0; i < from->nvar; i++) {
         const Var *v = from->var[i];
 
-        *to->var[i] = (Var){ .name = copy_name(c, v->name), .axis = axis_of(c, v->axis),
-                             .parent = expr_of(c, v->parent), .id = i };
+        *to->var[i] = (Var){ .name = copy_name(c, v->name),
+                             .axis = axis_of(c, v->axis),
+                             .parent = expr_of(c, v->parent),
+                             .id = i };
     }
     for (int i = 0; i < from->naxis; i++)
         copy_axis(c, from->axis[i], to->axis[i]);
     for (int i = 0; i < from->nbuf; i++)
         copy_buf(c, from->buf[i], to->buf[i]);
+    for (int i = 0; i < from->naux; i++)
+        copy_buf(c, from->aux[i], to->aux[i]);
     for (int i = 0; i < from->nstmt; i++)
         to->stmt[i] = copy_stmt(c, from->stmt[i]);
     for (int i = 0; i < from->ndecl; i++) {
         const Decl *d = &from->decl[i];
 
-        to->decl[i] = (Decl){ axis_of(c, d->axis),
-                              d->buf == NULL ? NULL : to->buf[d->buf->id] };
+        to->decl[i] = (Decl){ axis_of(c, d->axis), d->buf == NULL ? NULL : to->buf[d->buf->id] };
     }
 }
 
 Prog *ir_copy(Arena *arena, const Prog *from)
 {
     Prog *to = arena_alloc(arena, sizeof *to);
-    Copy c = { from, to };
+    Copy c = { from, to, arena_array(arena, from->nlocal, sizeof(Local *)) };
 
     *to = *from;
     to->arena = arena;
@@ -188,6 +242,7 @@ Prog *ir_copy(Arena *arena, const Prog *from)
     to->var = objects(&c, to->cap_var = to->nvar, sizeof **to->var);
     to->axis = objects(&c, to->cap_axis = to->naxis, sizeof **to->axis);
     to->buf = objects(&c, to->cap_buf = to->nbuf, sizeof **to->buf);
+    to->aux = objects(&c, to->cap_aux = to->naux, sizeof **to->aux);
     to->stmt = arena_array(arena, to->cap_stmt = to->nstmt, sizeof *to->stmt);
     to->decl = arena_array(arena, to->cap_decl = to->ndecl, sizeof *to->decl);
     to->table = dup(&c, from->table, from->cap_table, sizeof *from->table);
@@ -199,6 +254,7 @@ Prog *ir_copy(Arena *arena, const Prog *from)
     for (int i = 0; i < to->ndense; i++)
         to->dense[i] = axis_of(&c, to->dense[i]);
     copy_objects(&c);
+    copy_tree(&c);
     copy_symbols(&c);
     return to;
 }

@@ -2,8 +2,9 @@
  * Copyright The Weft authors
  *
  * Fingerprints of programs.  Two programs are equal when their fingerprints agree in every part:
- * the comparison walks both, the hash walks one, and both follow names, never ids or places. */
-#include "ir/ir.h"
+ * the comparison walks both, the hash walks one, and both follow names, never ids or places.
+ * Locals of a tree are followed by where they are bound: their names are the printer's to choose. */
+#include "ir/loop.h"
 
 #include <string.h>
 
@@ -13,8 +14,10 @@ typedef struct Words {
     const Prog *prog;
     uint64_t *w;
     int n, cap;
-    uint32_t *number; /* by id: 1 + order of first meeting, 0 not met */
-    uint32_t met;
+    uint32_t *number; /* by id: 1 + order of first meeting, up to `before` not met */
+    uint32_t met, before;
+    int *scope; /* by Local.id: how many were bound before it */
+    int nscope;
 } Words;
 
 static void put(Words *o, uint64_t v)
@@ -50,6 +53,17 @@ static void put_var(Words *o, const Var *v)
     put_expr(o, v->parent);
 }
 
+/* An array by its name, and one of the kernel's own by what it is. */
+static void put_array(Words *o, const Buf *b)
+{
+    put_name(o, b->name);
+    if (!loop_is_own(b))
+        return;
+    put(o, b->type);
+    for (int s = 0; s < b->nslot; s++)
+        put_axis(o, b->slot[s]);
+}
+
 static void put_payload(Words *o, Expr *e)
 {
     switch (e->op) {
@@ -59,16 +73,20 @@ static void put_payload(Words *o, Expr *e)
     case OP_pos:
     case OP_loc: put_var(o, e->var); break;
     case OP_count:
+    case OP_find:
+    case OP_above:
     case OP_row: put_axis(o, e->axis); break;
     case OP_load: put_name(o, e->buf->name); break;
+    case OP_cell: put_array(o, e->buf); break;
+    case OP_local: put(o, (uint64_t)o->scope[e->local->id]); break;
     default: put(o, (uint64_t)e->i); break;
     }
 }
 
 static void put_expr(Words *o, Expr *e)
 {
-    if (e == NULL || o->number[e->id] != 0) {
-        put(o, e == NULL ? 0 : o->number[e->id]);
+    if (e == NULL || o->number[e->id] > o->before) {
+        put(o, e == NULL ? 0 : o->number[e->id] - o->before);
         return;
     }
     o->number[e->id] = ++o->met;
@@ -131,21 +149,67 @@ static void put_stmt(Words *o, const Stmt *s)
     }
 }
 
-static Words words_of(const Prog *p)
+static void bind(Words *o, const Local *l)
 {
-    Words o = { .prog = p, .number = arena_array(p->arena, p->nexpr, sizeof *o.number) };
+    put(o, (uint64_t)l->type << 32 | (unsigned)l->lanes);
+    o->scope[l->id] = o->nscope++;
+}
 
-    put_name(&o, p->name);
-    for (int i = 0; i < p->nsize; i++)
-        put_name(&o, p->size[i]->name);
-    put(&o, (uint64_t)p->ndecl);
+/* Each node by itself: a local that is bound in two places is one expression in a tree that a pass
+ * made, and two in one that was read. */
+static void put_node(Words *o, const Node *n, const char *label)
+{
+    int outer = o->nscope;
+
+    label = n->label != NULL ? n->label : label;
+    o->before = o->met;
+    put_name(o, label);
+    put(o, (uint64_t)n->kind << 32 | (uint64_t)n->op << 16 | (uint64_t)n->how << 8 | n->fault);
+    put(o, (uint64_t)(n->lanes > 1 ? n->lanes : 1) << 32 | (unsigned)n->nat);
+    put_expr(o, n->lo);
+    put_expr(o, n->hi);
+    put_expr(o, n->cond);
+    put_expr(o, n->out);
+    put_expr(o, n->value);
+    for (int k = 0; k < n->nat; k++) {
+        put_expr(o, n->at[k].out);
+        put_expr(o, n->at[k].value);
+    }
+    if (n->local != NULL)
+        bind(o, n->local);
+    put(o, (uint64_t)n->nbody);
+    for (int i = 0; i < n->nbody; i++)
+        put_node(o, n->body[i], label);
+    if (n->kind != N_LET) /* whose local is known to the end of the block around it */
+        o->nscope = outer;
+}
+
+static void put_decls(Words *o, const Prog *p)
+{
     for (int i = 0; i < p->ndecl; i++)
         if (p->decl[i].axis != NULL)
-            put_axis_decl(&o, p->decl[i].axis);
-        else
-            put_buf_decl(&o, p->decl[i].buf);
-    for (int i = 0; i < p->nstmt; i++)
+            put_axis_decl(o, p->decl[i].axis);
+        else if (!loop_is_own(p->decl[i].buf)) /* those are put where they are used */
+            put_buf_decl(o, p->decl[i].buf);
+}
+
+static Words words_of(const Prog *p)
+{
+    Words o = { .prog = p,
+                .number = arena_array(p->arena, p->nexpr, sizeof *o.number),
+                .scope = arena_array(p->arena, p->nlocal, sizeof *o.scope) };
+
+    put_name(&o, p->name);
+    put(&o, p->stage);
+    put(&o, (uint64_t)p->nsize);
+    for (int i = 0; i < p->nsize; i++)
+        put_name(&o, p->size[i]->name);
+    put_decls(&o, p);
+    put(&o, UINT64_MAX);
+    for (int i = 0; i < p->nstmt && p->stage == STAGE_COORDINATES; i++)
         put_stmt(&o, p->stmt[i]);
+    for (int i = 0; i < p->nphase && p->stage != STAGE_COORDINATES; i++)
+        put_node(&o, p->phase[i], NULL);
     return o;
 }
 

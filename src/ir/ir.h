@@ -11,7 +11,18 @@
 
 /* Element types of buffers, and the types of values: bool, i64, real (a literal that takes the
  * precision of what it meets), f32, f64.  In this order a value is promoted to the later type. */
-typedef enum Type { T_none, T_bool, T_i32, T_i64, T_real, T_f16, T_bf16, T_f32, T_f64, T_COUNT } Type;
+typedef enum Type {
+    T_none,
+    T_bool,
+    T_i32,
+    T_i64,
+    T_real,
+    T_f16,
+    T_bf16,
+    T_f32,
+    T_f64,
+    T_COUNT
+} Type;
 
 typedef struct TypeInfo {
     const char *name;
@@ -40,13 +51,15 @@ typedef struct Size Size;
 typedef struct Axis Axis;
 typedef struct Var Var;
 typedef struct Buf Buf;
-typedef struct Local Local; /* see ir/loop.h */
+typedef struct Local Local; /* these two: ir/loop.h */
+typedef struct Node Node;
 typedef struct Prog Prog;
 typedef const struct Expr Expr; /* const: only build.c can write a node */
 
 struct Expr {
     uint8_t op, type;
     uint16_t nargs, depth; /* depth: of the tree below and of what its variables hang on */
+    uint16_t nest;         /* how deep its text nests brackets, calls and signs */
     int32_t k;             /* OP_coord: which coordinate */
     uint32_t id;           /* order of making, from 0 without gaps */
     uint32_t tree;         /* nodes when shared ones are counted each time; UINT32_MAX: more */
@@ -89,7 +102,7 @@ struct Axis {
     const char *name; /* NULL: a dense axis that a slot or a binder made; printed as its extent */
     Axis *parent;     /* or NULL */
     Extent extent;
-    Expr *size;           /* X_EXPR: of sizes */
+    Expr *size;            /* X_EXPR: of sizes */
     const int64_t *table;  /* X_TABLE: one extent for each of the parent's n positions */
     const int64_t *starts; /* X_TABLE: n + 1 prefix sums */
     int64_t n;
@@ -97,14 +110,18 @@ struct Axis {
     Coord *coord; /* at least one */
     unsigned flags;
     Var *var; /* its own variable; the parent is the parent axis' own variable */
-    int id;   /* order of declaration */
+    /* Made by a pass: its entries are those of this axis, ordered by coordinate from_k; its
+     * coordinates are their positions and their parents' (run/plan.c).  Or NULL. */
+    Axis *from;
+    int from_k;
+    int id; /* order of declaration */
     Place place;
 };
 
 struct Var {
     const char *name;
     Axis *axis;
-    Expr *parent; /* an index of axis->parent: OP_var, OP_at or a coordinate; NULL for a root axis */
+    Expr *parent; /* an index of axis->parent: OP_var, OP_at or a coordinate; NULL: a root axis */
     int id;
 };
 
@@ -121,13 +138,15 @@ struct Buf {
     bool has_fill;
     double fill; /* what a read that misses gives, what an output element never reached holds */
     int64_t n;   /* B_CONST: values, in storage order */
-    const double *val;  /* floating-point types */
+    const double *val;   /* floating-point types */
     const int64_t *ival; /* integer types */
-    bool rows; /* B_CONST declared by `rows ... -> name`: loads have type real */
-    bool written; /* by a statement; kept up by ir_stmt */
+    bool rows;           /* B_CONST declared by `rows ... -> name`: loads have type real */
+    bool written;        /* by a statement; kept up by ir_stmt */
     int id;
     Place place;
-    Axis *of; /* an array of an axis (ir/loop.h): E.start or, from 0, coordinate of_k; or NULL */
+    /* An array of an axis (ir/loop.h): E.start or, from 0, coordinate of_k; where nfull is not 0,
+     * the tuples before each position of place of_k.  Or NULL. */
+    Axis *of;
     int of_k;
 };
 
@@ -171,6 +190,10 @@ typedef struct Symbol { /* what a name stands for; the name spaces are the membe
     int last; /* the last number that ir_fresh gave out for this stem */
 } Symbol;
 
+/* What a program is written in: statements over coordinates, or a tree of loops. */
+typedef enum Stage { STAGE_COORDINATES, STAGE_POSITIONS, STAGE_LOOPS, STAGE_COUNT } Stage;
+extern const char *const ir_stage[STAGE_COUNT];
+
 struct Prog {
     Arena *arena;
     Symbol **sym; /* open addressing */
@@ -198,6 +221,9 @@ struct Prog {
     int naux, nlocal; /* arrays and locals made below coordinates */
     int cap_aux;
     Buf **aux;
+    Stage stage; /* below coordinates it is the declarations and these phases, in order; */
+    int nphase;  /* statements, if there are any, are what they were made from */
+    Node *const *phase;
 };
 
 enum {
@@ -210,9 +236,9 @@ enum {
     IR_MAX_NODES = 1000000
 };
 
-/* prog.c, axis.c: declarations.  Each throws with the place of p->at when the declaration is wrong. */
+/* prog.c, axis.c: declarations.  Each throws with the place of p->at when it is wrong. */
 Prog *ir_prog(Arena *, const char *name);
-Symbol *ir_symbol(Prog *, const char *s, size_t n);             /* made when new */
+Symbol *ir_symbol(Prog *, const char *s, size_t n);            /* made when new */
 Symbol *ir_find_symbol(const Prog *, const char *s, size_t n); /* NULL when there is none */
 Size *ir_size(Prog *, const char *name);
 /* An axis is opened (its name and variable exist, so that its coordinates may use them), filled in
@@ -232,11 +258,11 @@ Stmt *ir_stmt(Prog *, Var *const *bind, int nbind, const Assign *assign, int nas
 Axis *ir_find_axis(const Prog *, const char *name); /* NULL when there is none */
 Buf *ir_find_buf(const Prog *, const char *name);
 Size *ir_find_size(const Prog *, const char *name);
-int ir_find_coord(const Axis *, const char *name); /* -1 when there is none */
+int ir_find_coord(const Axis *, const char *name);     /* -1 when there is none */
 bool ir_is_ancestor(const Axis *up, const Axis *down); /* proper */
-bool ir_is_ident(const Axis *); /* one coordinate, the position itself */
-bool ir_const_int(Expr *, int64_t *out); /* of literals only */
-int64_t ir_const_total(const Axis *);    /* positions in all when that is a constant, else -1 */
+bool ir_is_ident(const Axis *);                        /* one coordinate, the position itself */
+bool ir_const_int(Expr *, int64_t *out);               /* of literals only */
+int64_t ir_const_total(const Axis *); /* positions in all when that is a constant, else -1 */
 /* A name that nothing has yet (that no label has): stem, stem1, ... */
 const char *ir_fresh(Prog *, const char *stem, bool label);
 const char *const *ir_keywords(void); /* NULL at the end */
@@ -246,10 +272,10 @@ _Noreturn void ir_throw(Prog *, Status, const char *fmt, ...) __attribute__((for
 Expr *ir_int(Prog *, int64_t);
 Expr *ir_real(Prog *, double);
 Expr *ir_size_expr(Prog *, Size *);
-Expr *ir_var_expr(Prog *, Var *);          /* the entry, for an index */
-Expr *ir_var_value(Prog *, Var *);         /* its value: the single unnamed coordinate */
+Expr *ir_var_expr(Prog *, Var *);  /* the entry, for an index */
+Expr *ir_var_value(Prog *, Var *); /* its value: the single unnamed coordinate */
 Expr *ir_coord(Prog *, Var *, int k);
-Expr *ir_of_var(Prog *, Op, Var *);        /* OP_pos, OP_loc */
+Expr *ir_of_var(Prog *, Op, Var *); /* OP_pos, OP_loc */
 Expr *ir_count(Prog *, Axis *);
 Expr *ir_none(Prog *);
 Expr *ir_load(Prog *, Buf *, Expr *const *index, int n); /* resolves each index: see docs/ir.md */
@@ -262,7 +288,8 @@ bool ir_is_int(const Expr *), ir_is_float(const Expr *); /* of its value; real c
 /* The index of a load at each place of buf->full, implied ancestors included: what the entry
  * variable below them says, or OP_none where only an OP_at below tells. */
 void ir_full_index(Prog *, Expr *load, Expr **out);
-Expr *ir_index(Prog *, Axis *, Expr *index); /* resolves an index that stands alone, as in F(j(e)) */
+/* Resolves an index that stands alone, as in F(j(e)). */
+Expr *ir_index(Prog *, Axis *, Expr *index);
 
 /* walk.c */
 typedef struct Memo { /* a map from expressions; {0} to begin with */
@@ -291,8 +318,10 @@ Prog *ir_copy(Arena *, const Prog *);
 bool ir_equal(const Prog *, const Prog *);
 uint64_t ir_hash(const Prog *);
 
-/* prune.c: p without what no output needs, in another arena. */
-Prog *ir_prune(Arena *, Prog *p);
+/* prune.c: p without what no output needs, in another arena; and all of p, made anew, so that ids
+ * are in the order of the text whatever made p. */
+Prog *ir_prune(Arena *, const Prog *p);
+Prog *ir_rebuild(Arena *, const Prog *p);
 
 /* simplify.c: the same value, bit for bit, in fewer nodes. */
 Expr *ir_simplify(Prog *, Expr *, Memo *);
@@ -320,10 +349,10 @@ typedef struct Array {
 } Array;
 
 typedef struct Env { /* arrays by id; data is NULL for what is not there yet */
-    int64_t *size;  /* by Size.id; -1 unknown */
-    Array *start;   /* by Axis.id: X_SEG, X_BUILT */
-    Array **coord;  /* by Axis.id, then k: C_LOAD */
-    Array *buf;     /* by Buf.id */
+    int64_t *size;   /* by Size.id; -1 unknown */
+    Array *start;    /* by Axis.id: X_SEG, X_BUILT */
+    Array **coord;   /* by Axis.id, then k: C_LOAD */
+    Array *buf;      /* by Buf.id */
 } Env;
 
 Env *ir_env(Arena *, const Prog *);
@@ -339,7 +368,7 @@ typedef struct Span {
 } Span;
 Span ir_axis_span(const Prog *, const Env *, const Axis *);
 int64_t ir_span_first(const Span *, int64_t parent);
-int64_t ir_axis_total(const Prog *, const Env *, const Axis *);                 /* positions in all */
+int64_t ir_axis_total(const Prog *, const Env *, const Axis *); /* positions in all */
 int64_t ir_axis_start(const Prog *, const Env *, const Axis *, int64_t parent); /* first position */
 /* An interface dimension: the slots first..last of buf->full that fold into one. */
 typedef struct Dim {

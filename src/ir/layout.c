@@ -85,8 +85,8 @@ static Array start_array(const Prog *p, const Env *env, const Axis *a, int64_t p
                   a->name, ir_type[s.type].name);
     if (s.n != parents + 1)
         err_throw(p->arena->err, ST_BIND,
-                  "axis %s: %s.start has %lld elements, but there are %lld parent "
-                  "positions, so it needs %lld",
+                  "axis %s: %s.start has %lld elements, but there are %lld parent positions, so it "
+                  "needs %lld",
                   a->name, a->name, (long long)s.n, (long long)parents, (long long)parents + 1);
     if (ir_array_int(&s, parents) < 0)
         err_throw(p->arena->err, ST_BIND, "axis %s: %s.start ends with %lld, not with a count",

@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * Program text to tokens.  Lines end statements except inside brackets; an indented line begins
- * the block of a group, the first line further out ends it. */
+ * a block, the first line further out ends it.  Blocks inside blocks are for later stages. */
 #include "ir/ir_int.h"
 #include "ir/parse_int.h"
 
@@ -62,27 +62,35 @@ static void skip_empty_lines(Lex *x)
     }
 }
 
-/* At the first token of a line: the tokens that its indentation makes, if any. */
+static int columns_of(const Lex *x, int level)
+{
+    return level == 0 ? 0 : x->indent[level - 1];
+}
+
+/* At the first token of a line: the next of the tokens that its indentation makes, if any. */
 static bool line_start(Prog *p, Lex *x)
 {
-    int columns;
+    int columns, block = columns_of(x, x->level), outer;
 
     skip_empty_lines(x);
     columns = x->s == x->end ? 0 : (int)(x->s - x->line_start);
     p->at = (Place){ x->line, columns + 1 };
     if (memchr(x->line_start, '\t', (size_t)columns) != NULL)
         ir_throw(p, ST_PARSE, "a tab in the indentation; indent with spaces");
-    if (columns > 0 && !x->inside) {
-        x->inside = true;
-        x->indent = columns;
+    if (columns > block && x->level == LOOP_MAX_NEST)
+        ir_throw(p, ST_LIMIT, "blocks nested more than %d deep", LOOP_MAX_NEST);
+    if (columns > block && (x->level == 0 || x->tree)) {
+        x->indent[x->level++] = columns;
         set(x, TOK_INDENT, 0);
         return true;
     }
-    if (columns > 0 && columns != x->indent)
-        ir_throw(p, ST_PARSE, "this line is indented by %d columns and its block by %d; use the "
-                 "same", columns, x->indent);
-    if (columns == 0 && x->inside) {
-        x->inside = false;
+    outer = columns < block ? columns_of(x, x->level - 1) : block;
+    if (columns > outer)
+        ir_throw(p, ST_PARSE,
+                 "this line is indented by %d columns and its block by %d; use the same", columns,
+                 block);
+    if (columns < block) {
+        x->level--;
         set(x, TOK_DEDENT, 0);
         return true;
     }
@@ -120,7 +128,8 @@ static void lex_name(Lex *x)
 {
     size_t n = 1;
 
-    while (is_name_part(peek(x, n)))
+    while (is_name_part(peek(x, n)) ||
+           (x->tree && peek(x, n) == '.' && is_name_part(peek(x, n + 1))))
         n++;
     if (n == 3 && peek(x, 3) == '=' && peek(x, 4) != '=' &&
         (memcmp(x->s, "max", 3) == 0 || memcmp(x->s, "min", 3) == 0))
@@ -134,7 +143,7 @@ static const struct {
     Tok tok;
 } pairs[] = {
     { "+=", TOK_ADD }, { "|=", TOK_OR }, { "->", TOK_ARROW }, { "<=", TOK_LE },
-    { ">=", TOK_GE },  { "==", TOK_EQ }, { "!=", TOK_NE },
+    { ">=", TOK_GE },  { "==", TOK_EQ }, { "!=", TOK_NE },    { "..", TOK_RANGE },
 };
 
 static void lex_sign(Prog *p, Lex *x)
@@ -158,16 +167,17 @@ static void lex_sign(Prog *p, Lex *x)
     set(x, (Tok)(unsigned char)*x->s, 1);
 }
 
-/* The last line ends, then its block, then the text. */
+/* The last line ends, then the blocks around it, then the text. */
 static void end_of_text(Lex *x)
 {
-    bool block = x->inside && (x->tok == TOK_NEWLINE || x->tok == TOK_DEDENT);
-
-    if (x->tok != TOK_NEWLINE && x->tok != TOK_DEDENT && x->tok != TOK_END)
+    if (x->tok != TOK_NEWLINE && x->tok != TOK_DEDENT && x->tok != TOK_END) {
         set(x, TOK_NEWLINE, 0);
-    else
-        set(x, block ? TOK_DEDENT : TOK_END, 0);
-    x->inside = x->inside && !block;
+    } else if (x->level > 0) {
+        x->level--;
+        set(x, TOK_DEDENT, 0);
+    } else {
+        set(x, TOK_END, 0);
+    }
 }
 
 void lex_next(Prog *p, Lex *x)
@@ -218,6 +228,17 @@ static const char *scan_label(const char *s, const char *end, Text *out, int dep
     return s + 1;
 }
 
+/* Goes on after a label that ends at `end`. */
+static const char *take_label(Prog *p, Lex *x, const Text *label, const char *end)
+{
+    if (label->n > 4 * IR_MAX_NAME)
+        ir_throw(p, ST_LIMIT, "a label of more than %d characters", 4 * IR_MAX_NAME);
+    x->s = end;
+    x->brackets = 0;
+    lex_next(p, x);
+    return label->s;
+}
+
 const char *lex_label(Prog *p, Lex *x)
 {
     Text label = { .arena = p->arena };
@@ -227,10 +248,13 @@ const char *lex_label(Prog *p, Lex *x)
         s++;
     if (s == NULL || s == x->end || *s != ':' || strcmp(label.s, "for") == 0)
         return NULL;
-    if (label.n > 4 * IR_MAX_NAME)
-        ir_throw(p, ST_LIMIT, "a label of more than %d characters", 4 * IR_MAX_NAME);
-    x->s = s + 1;
-    x->brackets = 0;
-    lex_next(p, x);
-    return label.s;
+    return take_label(p, x, &label, s + 1);
+}
+
+const char *lex_phase(Prog *p, Lex *x)
+{
+    Text label = { .arena = p->arena };
+    const char *s = x->tok == TOK_NAME ? scan_label(x->text, x->end, &label, 0) : NULL;
+
+    return s == NULL ? NULL : take_label(p, x, &label, s);
 }

@@ -5,8 +5,6 @@
 #include "ir/loop.h"
 #include "ir/ir_int.h"
 
-#include <string.h>
-
 const char *loop_fault(Fault f)
 {
     static const char *const text[FAULT_COUNT] = {
@@ -49,6 +47,39 @@ Expr *loop_find(Prog *p, Axis *a, Expr *lo, Expr *hi, Expr *const *value, int n)
                                        .nargs = (uint16_t)(n + 2) });
 }
 
+Expr *loop_above(Prog *p, Axis *a, Expr *pos)
+{
+    return ir_intern(p, (struct Expr){ .op = OP_above, .type = T_i64, .axis = a, .arg = &pos,
+                                       .nargs = 1 });
+}
+
+/* Adds the leaves of a coordinate's expression to out[0..n); the new n, or more than `most`. */
+static int add_context(const Axis *a, Expr *e, Expr **out, int n, int most)
+{
+    bool leaf = e->op == OP_coord || e->op == OP_loc || e->op == OP_pos;
+
+    for (int i = 0; i < e->nargs && n <= most; i++)
+        n = add_context(a, e->arg[i], out, n, most);
+    if (!leaf || e->var->axis == a)
+        return n;
+    for (int i = 0; i < n && i < most; i++)
+        if (out[i] == e)
+            return n;
+    if (n < most)
+        out[n] = e;
+    return n + 1;
+}
+
+int loop_context(const Axis *a, Expr **out, int most)
+{
+    int n = 0;
+
+    for (int k = 0; k < a->ncoord && n <= most; k++)
+        if (a->coord[k].kind == C_EXPR)
+            n = add_context(a, a->coord[k].expr, out, n, most);
+    return n;
+}
+
 Node *loop_node(Prog *p, const Node *n)
 {
     Node *c = arena_copy(p->arena, n, sizeof *n);
@@ -62,23 +93,23 @@ Node *loop_node(Prog *p, const Node *n)
 static Buf *aux(Prog *p, const char *axis, const char *part, const Buf *b)
 {
     Text name = { .arena = p->arena };
-    Buf *c;
+    Buf c = *b;
 
     text_f(&name, "%s.%s", axis, part);
-    for (int i = 0; i < p->naux; i++)
-        if (strcmp(p->aux[i]->name, name.s) == 0)
-            return p->aux[i];
-    c = arena_copy(p->arena, b, sizeof *b);
-    c->name = name.s;
-    c->type = T_i64;
-    c->id = (1 << 24) + p->naux; /* apart from the ids of declared buffers */
-    p->aux = arena_grow(p->arena, p->aux, p->naux, &p->cap_aux, sizeof *p->aux);
-    return p->aux[p->naux++] = c;
+    c.name = name.s;
+    c.type = T_i64;
+    return loop_own(p, &c);
 }
 
 Buf *loop_table(Prog *p, const char *name, const int64_t *v, int64_t n)
 {
     return aux(p, name, "base", &(Buf){ .kind = B_CONST, .ival = v, .n = n });
+}
+
+Buf *loop_base(Prog *p, const char *name, Axis **full, int n, int place)
+{
+    return aux(p, name, "base", &(Buf){ .kind = B_ARG, .of = full[place], .of_k = place,
+                                        .full = full, .nfull = n });
 }
 
 Buf *loop_start(Prog *p, Axis *a)

@@ -10,8 +10,6 @@
 
 #include "ir/ir.h"
 
-typedef struct Node Node;
-
 typedef enum NodeKind {
     N_FOR,   /* local from lo up to hi, body */
     N_IF,    /* cond, body */
@@ -47,27 +45,66 @@ struct Node {
     At *at;
     Node *const *body;
     int nbody;
+    Place place; /* in the text that it was read from */
 };
 
 Local *loop_local(Prog *, const char *name, Type, int lanes);
 Expr *loop_use(Prog *, Local *);
 /* An element: one index per dimension, or one flat index; lanes > 1: that many from it on. */
 Expr *loop_cell(Prog *, Buf *, Expr *const *index, int n, int lanes);
-/* The position in lo..hi whose coordinates on the axis are the values, -1 when there is none. */
-Expr *loop_find(Prog *, Axis *, Expr *lo, Expr *hi, Expr *const *value, int n);
+/* The position in lo..hi, which is all below one parent, that exists (is not padding) and has the
+ * coordinates arg[0..ncoord); -1 when there is none.  After the coordinates comes the context: what
+ * loop_context lists, for the parent. */
+Expr *loop_find(Prog *, Axis *, Expr *lo, Expr *hi, Expr *const *arg, int n);
+/* The leaves OP_coord, OP_loc, OP_pos of ancestors that coordinates of the axis are computed from,
+ * each once; how many, or more than `most`. */
+int loop_context(const Axis *, Expr **out, int most);
+/* The position that position pos of the axis is under. */
+Expr *loop_above(Prog *, Axis *, Expr *pos);
+/* Integer arithmetic in a tree wraps nowhere: what may overflow or divide by zero has been tested
+ * by a check of ir_op1(p, OP_fits, e) before, on the same path.  Sums into an element (N_STORE) and
+ * stores to i32 are tested by the store itself. */
 Node *loop_node(Prog *, const Node *); /* a copy in the arena, body included */
 const char *loop_fault(Fault);
+const char *loop_fault_word(Fault); /* in the text */
 
 /* Arrays that are not buffers of the text: E.start, E.j, and constant tables Q.m1, U.size. */
 Buf *loop_start(Prog *, Axis *);      /* seg, built: run-time; table: constant */
 Buf *loop_extent(Prog *, Axis *);     /* table: constant */
 Buf *loop_coord(Prog *, Axis *, int k);
 Buf *loop_table(Prog *, const char *name, const int64_t *v, int64_t n);
+/* Tuples of the places full[0..n) before each position of full[place]: see LaySlot.before. */
+Buf *loop_base(Prog *, const char *name, Axis **full, int n, int place);
 
 /* Rebuilds a tree: each expression through fn; the same nodes when nothing changed. */
 Node *loop_rewrite(Prog *, Node *, Rewrite *fn, void *ctx, Memo *);
 /* e with `local` replaced by another expression. */
 Node *loop_replace(Prog *, Node *, const Local *local, Expr *by);
-void loop_print(Text *, Prog *, Node *);
+
+/* loop_array.c: the arrays of trees.  Apart from buffers they have a dot in their name: those that an
+ * axis stands for, and the kernel's own, declared in the text.  What a pass makes has ids from LOOP_OWN
+ * on. */
+enum { LOOP_OWN = 1 << 24 };
+Buf *loop_own(Prog *, const Buf *); /* a copy of *b, or the array that has this name already */
+/* "J.start", "Q.m1", "U.size", "X.S.base"; NULL: not of an axis. */
+Buf *loop_named(Prog *, const char *name);
+bool loop_is_own(const Buf *); /* the kernel's */
+int loop_rank(const Buf *, Stage);     /* indices that an element of it takes */
+/* Calls fn for each expression of the tree that this memo has not met yet. */
+void loop_visit(Prog *, const Node *, Visit *fn, void *ctx, Memo *met);
+/* All arrays that the phases of p mention, in the order of the text. */
+Buf **loop_arrays(Prog *p, int *n);
+/* The start array of the entries that a phase's loop runs over: what its rows weigh; or NULL. */
+Buf *loop_balance(const Node *);
+/* The companion that tells whether max= or min= has reached the element; or NULL. */
+const At *loop_mark(const Node *);
+
+/* loop_print.c, loop_parse.c: what ir_print and ir_parse do below coordinates. */
+enum { LOOP_MAX_NEST = 256 }; /* of blocks */
+void loop_print(Text *, Prog *);
+
+/* loop_check.c: what ir_check does below coordinates: throws ST_CHECK for the first promise of its
+ * stage that the tree breaks. */
+void loop_check(Prog *);
 
 #endif

@@ -5,6 +5,8 @@
 #include "ir/ir.h"
 #include "ir/ir_int.h"
 
+const char *const ir_stage[STAGE_COUNT] = { "coordinates", "positions", "loops" };
+
 const OpInfo ir_op[OP_COUNT] = {
 #define OP(name, nargs, result, text, props) { #name, text, nargs, result, props },
 #include "ir/op.def"
@@ -33,6 +35,7 @@ int ir_precedence(Op op)
     }
 }
 
+/* clang-format off */
 const TypeInfo ir_type[T_COUNT] = {
     [T_none] = { "none", 0, T_none, false, false },
     [T_bool] = { "bool", 0, T_bool, false, false },
@@ -44,3 +47,4 @@ const TypeInfo ir_type[T_COUNT] = {
     [T_f32] = { "f32", 4, T_f32, true, true },
     [T_f64] = { "f64", 8, T_f64, true, true },
 };
+/* clang-format on */

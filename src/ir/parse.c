@@ -73,9 +73,11 @@ static void binder(Parser *s)
         a = parse_dense(s);
     s->p->at = at;
     if (a == NULL)
-        ir_throw(s->p, ST_CHECK, in ? "%s runs over an axis that is not declared; declare it"
-                                    : "%s is the variable of no axis; say what it runs over, "
-                                      "as in `%s in I`", name, name);
+        ir_throw(s->p, ST_CHECK,
+                 in ? "%s runs over an axis that is not declared; declare it"
+                    : "%s is the variable of no axis; say what it runs over, "
+                      "as in `%s in I`",
+                 name, name);
     if (sym->of_var != NULL && sym->of_var != a)
         ir_throw(s->p, ST_CHECK, "%s is the variable of axis %s; take another name here", name,
                  sym->of_var->name);
@@ -127,9 +129,11 @@ static void insertion(Parser *s, Assign *a)
     if (axis == NULL && ir_is_reserved(name, strlen(name)))
         ir_throw(s->p, ST_PARSE, "expected a statement, found `%s`", name);
     if (axis == NULL)
-        ir_throw(s->p, ST_CHECK, ir_find_buf(s->p, name) != NULL
-                 ? "a buffer is written with its indices, as in %s[i] += ..."
-                 : "%s is neither a buffer nor an axis; declare it", name);
+        ir_throw(s->p, ST_CHECK,
+                 ir_find_buf(s->p, name) != NULL
+                     ? "a buffer is written with its indices, as in %s[i] += ..."
+                     : "%s is neither a buffer nor an axis; declare it",
+                 name);
     if (parse_take(s, (Tok)'(')) {
         parent = parse_index(s);
         parse_need(s, (Tok)')', "`)`");
@@ -141,7 +145,7 @@ static void insertion(Parser *s, Assign *a)
     a->value = parse_expr(s);
 }
 
-static AssignOp operator(Parser *s)
+AssignOp parse_operator(Parser *s)
 {
     if (parse_take(s, (Tok)'='))
         return A_SET;
@@ -166,7 +170,7 @@ static Assign assignment(Parser *s, const char *label)
         insertion(s, &a);
     } else {
         a.out = parse_access(s);
-        a.op = operator(s);
+        a.op = parse_operator(s);
         a.value = parse_value(s);
         if (parse_take_word(s, "at"))
             companions(s, &a);
@@ -176,7 +180,7 @@ static Assign assignment(Parser *s, const char *label)
     return a;
 }
 
-static void end_of_line(Parser *s)
+void parse_end_of_line(Parser *s)
 {
     parse_need(s, TOK_NEWLINE, "the end of the line");
 }
@@ -189,33 +193,55 @@ static bool is_variable(const Parser *s, const Symbol *sym)
     return sym->of_var != NULL;
 }
 
-static void let(Parser *s)
+/* Below coordinates there are no variables of axes: their names are free for locals. */
+Symbol *parse_local_name(Parser *s)
 {
     Place at = s->lex.at;
     const char *name = parse_name(s, "a name");
     Symbol *sym;
-    Expr *value;
 
     s->p->at = at;
     sym = ir_new_name(s->p, name, 'a');
-    if (sym->size != NULL || is_variable(s, sym) || sym->let != NULL)
+    if (sym->size != NULL || sym->let != NULL || (!s->tree && is_variable(s, sym)))
         ir_throw(s->p, ST_CHECK, "%s is already the name of a %s; choose another", name,
-                 sym->size != NULL ? "size" : sym->let != NULL ? "let" : "variable");
-    parse_need(s, (Tok)'=', "`=`");
-    value = parse_any(s);
-    s->p->at = at;
-    if (value->type == T_none)
-        ir_throw(s->p, ST_CHECK, "%s: a let names a value, not a tuple", name);
+                 sym->size != NULL          ? "size"
+                 : sym->let == NULL         ? "variable"
+                 : sym->let->op == OP_local ? "local"
+                                            : "let");
+    return sym;
+}
+
+void parse_let(Parser *s, Symbol *sym, Expr *value)
+{
     s->let = arena_grow(s->p->arena, s->let, s->nlet, &s->cap_let, sizeof *s->let);
     s->let[s->nlet++] = sym;
     sym->let = value;
 }
 
+static void let(Parser *s)
+{
+    Place at = s->lex.at;
+    Symbol *sym = parse_local_name(s);
+    Expr *value;
+
+    parse_need(s, (Tok)'=', "`=`");
+    value = parse_any(s);
+    s->p->at = at;
+    if (value->type == T_none)
+        ir_throw(s->p, ST_CHECK, "%s: a let names a value, not a tuple", sym->name);
+    parse_let(s, sym, value);
+}
+
+void parse_forget(Parser *s, int n)
+{
+    while (s->nlet > n)
+        s->let[--s->nlet]->let = NULL;
+}
+
 /* Variables of a `for` and lets are known in their own statement only. */
 static void forget_names(Parser *s)
 {
-    while (s->nlet > 0)
-        s->let[--s->nlet]->let = NULL;
+    parse_forget(s, 0);
     s->nbind = 0;
     s->bound = false;
 }
@@ -237,7 +263,7 @@ static void group(Parser *s, Place at)
             list = arena_grow(s->p->arena, list, n, &cap, sizeof *list);
             list[n++] = assignment(s, label);
         }
-        end_of_line(s);
+        parse_end_of_line(s);
         while (parse_take(s, TOK_NEWLINE))
             ;
     }
@@ -266,29 +292,55 @@ static void statement(Parser *s)
     a = assignment(s, label);
     s->p->at = at;
     ir_stmt(s->p, s->bound ? s->bind : NULL, s->nbind, &a, 1);
-    end_of_line(s);
+    parse_end_of_line(s);
+}
+
+static bool declaration(Parser *s)
+{
+    if (parse_take_word(s, "axis"))
+        parse_axes(s);
+    else if (!parse_buffers(s))
+        return false;
+    parse_end_of_line(s);
+    return true;
+}
+
+static void phase(Parser *s)
+{
+    Prog *p = s->p;
+
+    if (!parse_take_word(s, "phase"))
+        parse_unexpected(s, "a declaration or a phase");
+    s->phase = arena_grow(p->arena, s->phase, p->nphase, &s->cap_phase, sizeof *s->phase);
+    s->phase[p->nphase++] = parse_phase(s);
+    p->phase = s->phase;
 }
 
 static void lines(Parser *s)
 {
     while (s->lex.tok != TOK_END) {
-        if (parse_take(s, TOK_NEWLINE))
+        if (parse_take(s, TOK_NEWLINE) || declaration(s))
             continue;
-        if (parse_take_word(s, "axis"))
-            parse_axes(s);
-        else if (!parse_buffers(s)) {
+        if (s->p->stage == STAGE_COORDINATES)
             statement(s);
-            forget_names(s);
-            continue;
-        }
-        end_of_line(s);
+        else
+            phase(s);
+        forget_names(s);
     }
 }
 
 static void begin(Parser *s, const char *file, const char *text, size_t n)
 {
-    s->lex = (Lex){ .s = text, .end = text + n, .line_start = text, .line = 1, .fresh = true,
-                    .tok = TOK_NEWLINE };
+    s->lex = (Lex){ .s = text,
+                    .end = text + n,
+                    .line_start = text,
+                    .line = 1,
+                    .fresh = true,
+                    .tok = TOK_NEWLINE,
+                    .indent = s->indent,
+                    .tree = s->p->stage != STAGE_COORDINATES };
+    s->phase = (Node **)s->p->phase;
+    s->cap_phase = s->p->nphase;
     s->p->file = file;
     s->p->src = text;
     s->p->nsrc = n;
@@ -296,7 +348,15 @@ static void begin(Parser *s, const char *file, const char *text, size_t n)
     s->p->at = s->lex.at;
 }
 
-/* "program" name "(" [size {"," size}] ")" */
+static Stage stage(Parser *s)
+{
+    for (int i = 0; i < STAGE_COUNT; i++)
+        if (parse_take_word(s, ir_stage[i]))
+            return (Stage)i;
+    parse_unexpected(s, "coordinates, positions or loops");
+}
+
+/* "program" name "(" [size {"," size}] ")" ["stage" stage] */
 static void header(Parser *s)
 {
     Place at;
@@ -320,7 +380,10 @@ static void header(Parser *s)
             parse_need(s, (Tok)',', "`,` or `)`");
     }
     parse_take(s, (Tok)')');
-    end_of_line(s);
+    if (parse_take_word(s, "stage"))
+        s->p->stage = stage(s);
+    s->lex.tree = s->p->stage != STAGE_COORDINATES;
+    parse_end_of_line(s);
 }
 
 Prog *ir_parse(Arena *arena, const char *file, const char *text, size_t n)

@@ -161,8 +161,14 @@ static void rows_body(Parser *s, Rows *r)
 
 static void rows_values(Parser *s, const Rows *r, Axis *a)
 {
-    Buf b = { .name = r->values, .type = T_f64, .kind = B_CONST, .nslot = 1, .slot = &a,
-              .n = r->value.nf, .val = r->value.f, .rows = true };
+    Buf b = { .name = r->values,
+              .type = T_f64,
+              .kind = B_CONST,
+              .nslot = 1,
+              .slot = &a,
+              .n = r->value.nf,
+              .val = r->value.f,
+              .rows = true };
 
     if (b.val == NULL)
         b.val = arena_alloc(s->p->arena, sizeof *b.val);
@@ -179,8 +185,8 @@ static void rows_axis(Parser *s, Axis *a)
     rows_body(s, &r);
     s->p->at = at;
     if (a->parent == NULL && r.count.n > 1)
-        ir_throw(s->p, ST_CHECK, "axis %s: `;` goes on to the next parent, and it has none; use "
-                 "`,`", a->name);
+        ir_throw(s->p, ST_CHECK,
+                 "axis %s: `;` goes on to the next parent, and it has none; use `,`", a->name);
     if (a->parent == NULL) {
         a->size = ir_int(s->p, r.count.v[0]);
     } else {
@@ -189,8 +195,11 @@ static void rows_axis(Parser *s, Axis *a)
         a->n = up == 0 && r.count.n == 1 && r.count.v[0] == 0 ? 0 : r.count.n;
     }
     for (int k = 0; k < r.ncol; k++)
-        ir_axis_coord(s->p, a, &(Coord){ .name = r.name[k], .kind = C_TABLE, .n = r.col[k].n,
-                                         .table = r.col[k].n > 0 ? r.col[k].v : r.count.v });
+        ir_axis_coord(s->p, a,
+                      &(Coord){ .name = r.name[k],
+                                .kind = C_TABLE,
+                                .n = r.col[k].n,
+                                .table = r.col[k].n > 0 ? r.col[k].v : r.count.v });
     flags(s, a);
     s->p->at = at;
     ir_axis_close(s->p, a);
@@ -343,8 +352,9 @@ static void buffer(Parser *s, BufKind kind, Type type)
 {
     Axis *slots[IR_MAX_RANK];
     Place at = s->lex.at;
-    Buf b = { .name = parse_name(s, "the name of a buffer"), .type = type, .kind = kind,
-              .slot = slots };
+    Buf b = {
+        .name = parse_name(s, "the name of a buffer"), .type = type, .kind = kind, .slot = slots
+    };
 
     parse_need(s, (Tok)'[', "`[`");
     while (s->lex.tok != ']') {

@@ -67,11 +67,12 @@ void parse_need(Parser *s, Tok tok, const char *wanted)
 const char *parse_name(Parser *s, const char *wanted)
 {
     const char *name;
+    size_t most = s->lex.tree ? 4 * IR_MAX_NAME : IR_MAX_NAME; /* with dots; its parts, later */
 
     if (s->lex.tok != TOK_NAME)
         parse_unexpected(s, wanted);
-    if (s->lex.n > IR_MAX_NAME)
-        ir_throw(s->p, ST_LIMIT, "a name of more than %d characters", IR_MAX_NAME);
+    if (s->lex.n > most)
+        ir_throw(s->p, ST_LIMIT, "a name of more than %zu characters", most);
     name = ir_symbol(s->p, s->lex.text, s->lex.n)->name;
     next(s);
     return name;
@@ -149,6 +150,11 @@ static Expr *bare_name(Parser *s)
         return ir_coord(s->p, s->in_axis->var, k);
     if (sym->size != NULL)
         return ir_size_expr(s->p, sym->size);
+    if (s->tree)
+        ir_throw(s->p, ST_CHECK,
+                 "%s is not known here: no size, local or let has this name; below coordinates a "
+                 "variable is a loop's",
+                 name);
     v = find_var(s, sym);
     if (v != NULL && v->axis == s->in_axis)
         return ir_of_var(s->p, OP_loc, v);
@@ -157,12 +163,13 @@ static Expr *bare_name(Parser *s)
     if (sym->buf != NULL)
         ir_throw(s->p, ST_CHECK, "%s is a buffer; write %s[...] for a value of it", name, name);
     if (sym->axis != NULL)
-        ir_throw(s->p, ST_CHECK, "%s is an axis; its variable is %s, its number of positions "
-                 "size(%s)", name, sym->axis->var->name, name);
+        ir_throw(s->p, ST_CHECK,
+                 "%s is an axis; its variable is %s, its number of positions size(%s)", name,
+                 sym->axis->var->name, name);
     if (ir_is_reserved(name, strlen(name)))
         ir_throw(s->p, ST_PARSE, "expected a value, found `%s`", name);
-    ir_throw(s->p, ST_CHECK, "%s is not known here: no size, variable or let has this name; "
-             "declare it", name);
+    ir_throw(s->p, ST_CHECK,
+             "%s is not known here: no size, variable or let has this name; declare it", name);
 }
 
 static Expr *count_call(Parser *s)
@@ -173,8 +180,9 @@ static Expr *count_call(Parser *s)
 
     s->p->at = at;
     if (a == NULL)
-        ir_throw(s->p, ST_CHECK, "size(E) wants an axis, and %s is none; a size is written by its "
-                 "name alone", name);
+        ir_throw(s->p, ST_CHECK,
+                 "size(E) wants an axis, and %s is none; a size is written by its name alone",
+                 name);
     return ir_count(s->p, a);
 }
 
@@ -198,8 +206,9 @@ static Expr *coordinate_call(Parser *s, const char *name, Place at)
 
     s->p->at = at;
     if (v == NULL)
-        ir_throw(s->p, ST_CHECK, "%s is not a function, and a coordinate is written with its "
-                 "variable, as in j(e)", name);
+        ir_throw(s->p, ST_CHECK,
+                 "%s is not a function, and a coordinate is written with its variable, as in j(e)",
+                 name);
     if (k < 0)
         ir_throw(s->p, ST_CHECK, "%s is neither a function nor a coordinate of axis %s", name,
                  v->axis->name != NULL ? v->axis->name : "(dense)");
@@ -233,24 +242,41 @@ static Expr *function_call(Parser *s, Op op, Place at)
     return ir_node(s->p, op, arg, n);
 }
 
-static Op find_function(const char *name)
+static Op find_function(const Parser *s, const char *name)
 {
+    if (s->tree && strcmp(name, ir_op[OP_fma].text) == 0)
+        return OP_fma;
+    if (s->tree && strcmp(name, ir_op[OP_fits].text) == 0)
+        return OP_fits;
     for (int i = 0; i < OP_COUNT; i++)
         if ((ir_op[i].props & (CALL | VARCALL)) && strcmp(ir_op[i].text, name) == 0)
             return (Op)i;
     return OP_COUNT;
 }
 
+static _Noreturn void not_below(Parser *s, const char *name, Place at)
+{
+    s->p->at = at;
+    ir_throw(s->p, ST_CHECK,
+             "%s means nothing below coordinates: there are functions of numbers, size(E), find(E, "
+             "from, to, value), above(E, position), fits(a) and fma(a, b, c)",
+             name);
+}
+
 static Expr *call(Parser *s)
 {
     Place at = s->lex.at;
     const char *name = parse_name(s, "a function");
-    Op op = find_function(name);
+    Op op = find_function(s, name);
     Expr *e;
 
     next(s); /* the ( that made this a call */
     if (strcmp(name, "size") == 0)
         e = count_call(s);
+    else if (s->tree && (strcmp(name, "find") == 0 || strcmp(name, "above") == 0))
+        e = parse_search(s, name);
+    else if (s->tree && (op == OP_COUNT || op == OP_stored || (ir_op[op].props & VARCALL)))
+        not_below(s, name, at);
     else if (op == OP_COUNT)
         e = coordinate_call(s, name, at);
     else if (ir_op[op].props & VARCALL)
@@ -341,7 +367,7 @@ static void refuse_inexact(Parser *s, Expr *a, Expr *b)
 {
     int64_t rest;
 
-    if (a->op == OP_int && b->op == OP_int && (int_mod(a->i, b->i, &rest) || rest != 0))
+    if (!s->tree && a->op == OP_int && b->op == OP_int && (int_mod(a->i, b->i, &rest) || rest != 0))
         ir_throw(s->p, ST_CHECK, "%lld / %lld is an integer division; write %lld.0 for a fraction",
                  (long long)a->i, (long long)b->i, (long long)a->i);
 }
@@ -391,9 +417,11 @@ Expr *parse_value(Parser *s)
 
     s->p->at = at;
     if (e->type < T_i64)
-        ir_throw(s->p, ST_CHECK, e->type == T_bool ? "a number is needed here, and this is a "
-                 "condition; write select(..., 1, 0)" : "a number is needed here, and this is a "
-                 "tuple");
+        ir_throw(s->p, ST_CHECK,
+                 e->type == T_bool ? "a number is needed here, and this is a "
+                                     "condition; write select(..., 1, 0)"
+                                   : "a number is needed here, and this is a "
+                                     "tuple");
     return e;
 }
 
@@ -446,11 +474,15 @@ Expr *parse_index(Parser *s)
 Expr *parse_access(Parser *s)
 {
     Place at = s->lex.at;
-    const char *name = parse_name(s, "a buffer");
-    Buf *b = ir_find_buf(s->p, name);
+    const char *name;
+    Buf *b;
     Expr *index[IR_MAX_RANK];
     int n = 0;
 
+    if (s->tree)
+        return parse_cell(s);
+    name = parse_name(s, "a buffer");
+    b = ir_find_buf(s->p, name);
     s->p->at = at;
     if (b == NULL)
         ir_throw(s->p, ST_CHECK, "%s is not a buffer; declare it, as in `f32 %s[...]`", name, name);

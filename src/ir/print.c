@@ -5,13 +5,15 @@
  * they fit exactly, `for` only where it differs from the default, `let` where an expression of a
  * group is used more than once. */
 #include "ir/ir_int.h"
+#include "ir/loop.h"
 #include "ir/print_int.h"
 
 #include <string.h>
 
 enum {
-    LET_STMT = 64, /* a statement of more nodes, written as a tree, shares its parts by `let` */
-    LET_PART = 4   /* a part that is shared has at least so many */
+    LET_PART = 4,   /* a part that is shared has at least so many nodes */
+    LET_NEST = 100, /* a part that nests so deeply gets a name too: PARSE_DEPTH is the limit */
+    LIST_COLUMNS = PRINT_COLUMNS - 12 /* what stands before a declaration takes some */
 };
 
 static void print_bound(Printer *o, const Coord *c)
@@ -19,18 +21,6 @@ static void print_bound(Printer *o, const Coord *c)
     if (c->bound != NULL) {
         text_str(o->out, " < ");
         print_expr(o, c->bound);
-    }
-}
-
-/* What stands between two entries inside braces: a line that has grown too long ends there. */
-static void separate(Text *out, const char *sign, size_t *line)
-{
-    text_str(out, sign);
-    if (out->n - *line > PRINT_COLUMNS - 20) {
-        text_str(out, "\n    ");
-        *line = out->n - 4;
-    } else {
-        text_char(out, ' ');
     }
 }
 
@@ -43,17 +33,73 @@ static size_t line_of(const Text *out)
     return at;
 }
 
+/* A list inside braces that goes on on another line where one is full. */
+typedef struct List {
+    Text *out;
+    size_t line, entry; /* where this line, and its last entry, began */
+} List;
+
+static List begin_list(Text *out, const char *brace)
+{
+    List l = { .out = out, .line = line_of(out) };
+
+    text_str(out, brace);
+    l.entry = out->n;
+    return l;
+}
+
+/* After an entry and what follows it: moves the entry to a new line if it does not fit. */
+static void fit_entry(List *l)
+{
+    static const char gap[] = "\n    ";
+    Text *t = l->out;
+    size_t n = t->n - l->entry, grow = sizeof gap - 2;
+
+    if (t->n - l->line <= LIST_COLUMNS || t->s[l->entry - 1] != ' ')
+        return;
+    text_put(t, gap, grow);
+    memmove(t->s + l->entry + grow, t->s + l->entry, n);
+    memcpy(t->s + l->entry - 1, gap, sizeof gap - 1);
+    l->line = l->entry;
+    l->entry += grow;
+}
+
+static void next_entry(List *l, const char *sign)
+{
+    text_str(l->out, sign);
+    fit_entry(l);
+    text_char(l->out, ' ');
+    l->entry = l->out->n;
+}
+
+static void end_list(List *l, const char *brace)
+{
+    text_str(l->out, brace);
+    fit_entry(l);
+}
+
 static void print_ints(Text *out, const int64_t *v, int64_t n)
 {
-    size_t line = line_of(out);
+    List l = begin_list(out, "{");
 
-    text_char(out, '{');
     for (int64_t i = 0; i < n; i++) {
         if (i > 0)
-            separate(out, ",", &line);
+            next_entry(&l, ",");
         text_f(out, "%lld", (long long)v[i]);
     }
-    text_char(out, '}');
+    end_list(&l, "}");
+}
+
+static void print_reals(Text *out, const double *v, int64_t n)
+{
+    List l = begin_list(out, "{");
+
+    for (int64_t i = 0; i < n; i++) {
+        if (i > 0)
+            next_entry(&l, ",");
+        print_number(out, v[i], false);
+    }
+    end_list(&l, "}");
 }
 
 static void print_coordinate(Printer *o, const Coord *c)
@@ -81,8 +127,8 @@ static const Buf *rows_values(const Prog *p, int decl)
 
 static bool is_rows(const Axis *a, const Buf *values)
 {
-    bool tables = a->extent == X_TABLE ||
-                  (a->extent == X_EXPR && a->parent == NULL && a->size->op == OP_int);
+    bool tables =
+        a->extent == X_TABLE || (a->extent == X_EXPR && a->parent == NULL && a->size->op == OP_int);
 
     for (int k = 0; k < a->ncoord; k++)
         tables = tables && a->coord[k].kind == C_TABLE && a->coord[k].name != NULL &&
@@ -103,26 +149,26 @@ static void print_row(Text *out, const Axis *a, const Buf *values, int64_t pos)
 static void print_rows(Text *out, const Axis *a, const Buf *values)
 {
     int64_t parents = a->extent == X_TABLE ? a->n : 1, pos = 0;
-    size_t line = line_of(out);
+    List l;
 
     text_str(out, "rows");
     for (int k = 0; k < a->ncoord; k++)
         text_f(out, " %s", a->coord[k].name);
     if (values != NULL)
         text_f(out, " -> %s", values->name);
-    text_str(out, " { ");
+    l = begin_list(out, " { ");
     for (int64_t q = 0; q < parents; q++) {
         int64_t n = a->extent == X_TABLE ? a->table[q] : a->size->i;
 
         for (int64_t i = 0; i < n; i++) {
             if (i > 0)
-                separate(out, ",", &line);
+                next_entry(&l, ",");
             print_row(out, a, values, pos++);
         }
         if (q + 1 < parents)
-            separate(out, ";", &line);
+            next_entry(&l, ";");
     }
-    text_str(out, " }");
+    end_list(&l, " }");
 }
 
 static bool print_short(Printer *o, const Axis *a)
@@ -195,8 +241,6 @@ static void print_axis(Printer *o, const Axis *a, const Buf *values)
 
 static void print_buf(Printer *o, const Buf *b)
 {
-    size_t line;
-
     text_f(o->out, "%s[", b->name);
     for (int s = 0; s < b->nslot; s++) {
         text_str(o->out, s > 0 ? ", " : "");
@@ -213,18 +257,10 @@ static void print_buf(Printer *o, const Buf *b)
     if (b->kind != B_CONST)
         return;
     text_str(o->out, " = ");
-    if (b->ival != NULL) {
+    if (b->ival != NULL)
         print_ints(o->out, b->ival, b->n);
-        return;
-    }
-    line = line_of(o->out);
-    text_char(o->out, '{');
-    for (int64_t i = 0; i < b->n; i++) {
-        if (i > 0)
-            separate(o->out, ",", &line);
-        print_number(o->out, b->val[i], false);
-    }
-    text_char(o->out, '}');
+    else
+        print_reals(o->out, b->val, b->n);
 }
 
 static const Axis *root_of(const Axis *a)
@@ -258,8 +294,8 @@ static void print_decls(Printer *o)
     for (int i = 0; i < p->ndecl; i++) {
         const Decl *d = &p->decl[i];
 
-        if (d->buf != NULL && d->buf->rows)
-            continue; /* printed with its axis */
+        if (d->buf != NULL && (d->buf->rows || strchr(d->buf->name, '.') != NULL))
+            continue; /* printed with its axis; with the tree that uses it */
         one.n = 0;
         o->out = &one;
         if (d->axis != NULL)
@@ -282,11 +318,31 @@ static void print_decls(Printer *o)
     }
 }
 
+void print_decl(Printer *o, const Buf *b)
+{
+    text_f(o->out, "%s%s ", kind_word(b->kind), ir_type[b->type].name);
+    print_buf(o, b);
+    text_char(o->out, '\n');
+}
+
+void print_head(Printer *o)
+{
+    const Prog *p = o->p;
+
+    text_f(o->out, "program %s(", p->name);
+    for (int i = 0; i < p->nsize; i++)
+        text_f(o->out, i > 0 ? ", %s" : "%s", p->size[i]->name);
+    text_char(o->out, ')');
+    if (p->stage != STAGE_COORDINATES)
+        text_f(o->out, " stage %s", ir_stage[p->stage]);
+    print_decls(o);
+    text_char(o->out, '\n');
+}
+
 static void print_bind(Printer *o, const Var *v)
 {
     const Axis *a = v->axis;
-    bool usual = a->parent == NULL ||
-                 (v->parent->op == OP_var && v->parent->var == a->parent->var);
+    bool usual = a->parent == NULL || (v->parent->op == OP_var && v->parent->var == a->parent->var);
 
     text_str(o->out, v->name);
     if (v == a->var)
@@ -342,16 +398,8 @@ static void print_assign(Printer *o, const Assign *a)
     }
 }
 
-/* How often each expression is used in a statement. */
-typedef struct Uses {
-    int *count;   /* by id */
-    Expr **order; /* those met, children first */
-    int n;
-    int *loads, others; /* names given in this statement: by Buf.id, to all else */
-} Uses;
-
 /* What cannot have a name is written again for each use, so its parts are used again too. */
-static void count_uses(Uses *u, Expr *e)
+void print_count(Uses *u, Expr *e)
 {
     Expr *from = e->op == OP_stored ? e->arg[0] : e; /* stored(...) writes the access itself */
     bool met = u->count[e->id]++ > 0;
@@ -359,7 +407,7 @@ static void count_uses(Uses *u, Expr *e)
     if (met && e->type != T_none)
         return;
     for (int i = 0; i < from->nargs; i++)
-        count_uses(u, from->arg[i]);
+        print_count(u, from->arg[i]);
     if (!met)
         u->order[u->n++] = e;
 }
@@ -370,14 +418,14 @@ static uint64_t count_assign(Uses *u, const Assign *a)
     uint64_t tree = (uint64_t)a->out->tree + a->value->tree;
 
     for (int i = 0; i < a->out->nargs; i++)
-        count_uses(u, a->out->arg[i]);
-    count_uses(u, a->value);
+        print_count(u, a->out->arg[i]);
+    print_count(u, a->value);
     if (a->guard != NULL) {
-        count_uses(u, a->guard);
+        print_count(u, a->guard);
         tree += a->guard->tree;
     }
     for (int k = 0; k < a->nat; k++) { /* its indices are those of the output */
-        count_uses(u, a->at[k].value);
+        print_count(u, a->at[k].value);
         tree += a->at[k].value->tree;
     }
     return tree;
@@ -398,9 +446,14 @@ static void forget(Printer *o, Uses *u)
     u->n = u->others = 0;
 }
 
-static bool worth_a_name(const Uses *u, Expr *e)
+static bool is_deep(Expr *e)
 {
-    return u->count[e->id] > 1 && e->tree >= LET_PART && e->type != T_none;
+    return e->nest > 0 && e->nest % LET_NEST == 0 && e->arg[0]->nest != e->nest;
+}
+
+bool print_is_shared(const Uses *u, Expr *e)
+{
+    return (u->count[e->id] > 1 || is_deep(e)) && e->tree >= LET_PART && e->type != T_none;
 }
 
 static bool name_taken(const Stmt *s, const Symbol *sym)
@@ -439,7 +492,7 @@ static void print_lets(Printer *o, const Stmt *s, Uses *u)
     for (int i = 0; i < u->n; i++) {
         const char *name;
 
-        if (!worth_a_name(u, u->order[i]))
+        if (!print_is_shared(u, u->order[i]))
             continue;
         name = let_name(o->p, s, u, u->order[i]);
         text_f(o->out, "    let %s = ", name);
@@ -452,7 +505,7 @@ static void print_lets(Printer *o, const Stmt *s, Uses *u)
 static bool shares(const Uses *u)
 {
     for (int i = 0; i < u->n; i++)
-        if (worth_a_name(u, u->order[i]))
+        if (print_is_shared(u, u->order[i]))
             return true;
     return false;
 }
@@ -502,22 +555,25 @@ static void print_stmt(Printer *o, const Stmt *s, Uses *u)
     forget(o, u);
 }
 
-void ir_print(Text *out, Prog *p)
+static void print_stmts(Text *out, Prog *p)
 {
     Printer o = { .out = out, .p = p, .let = arena_array(p->arena, p->nexpr, sizeof *o.let) };
     Uses u = { .count = arena_array(p->arena, p->nexpr, sizeof *u.count),
                .order = arena_array(p->arena, p->nexpr, sizeof *u.order),
                .loads = arena_array(p->arena, p->nbuf, sizeof *u.loads) };
 
+    print_head(&o);
+    for (int i = 0; i < p->nstmt; i++)
+        print_stmt(&o, p->stmt[i], &u);
+}
+
+void ir_print(Text *out, Prog *p)
+{
     for (uint32_t i = 0; i < p->cap_sym; i++) /* what a print that threw has left */
         if (p->sym[i] != NULL)
             p->sym[i]->let = NULL;
-    text_f(out, "program %s(", p->name);
-    for (int i = 0; i < p->nsize; i++)
-        text_f(out, i > 0 ? ", %s" : "%s", p->size[i]->name);
-    text_char(out, ')');
-    print_decls(&o);
-    text_char(out, '\n');
-    for (int i = 0; i < p->nstmt; i++)
-        print_stmt(&o, p->stmt[i], &u);
+    if (p->stage == STAGE_COORDINATES)
+        print_stmts(out, p);
+    else
+        loop_print(out, p);
 }

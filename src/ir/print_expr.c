@@ -99,6 +99,17 @@ static void print_node(Printer *o, Expr *e)
     case OP_pos: text_f(o->out, "pos(%s)", e->var->name); break;
     case OP_count: text_f(o->out, "size(%s)", e->axis->name); break;
     case OP_load: print_load(o, e); break;
+    case OP_cell:
+        text_f(o->out, "%s[", e->buf->name);
+        print_list(o, e->arg, e->nargs, print_expr);
+        text_char(o->out, ']');
+        break;
+    case OP_above:
+    case OP_find:
+        text_f(o->out, "%s(%s, ", ir_op[e->op].text, e->axis->name);
+        print_list(o, e->arg, e->nargs, print_expr);
+        text_char(o->out, ')');
+        break;
     case OP_neg:
         text_char(o->out, '-');
         print_tight(o, e->arg[0], P_UNARY);
@@ -108,7 +119,7 @@ static void print_node(Printer *o, Expr *e)
         print_tight(o, e->arg[0], P_NOT);
         break;
     default:
-        if (!(ir_op[e->op].props & CALL)) {
+        if (!(ir_op[e->op].props & CALL) && e->op < OP_local) {
             print_binary(o, e);
             break;
         }

@@ -16,8 +16,22 @@ typedef struct Printer {
 
 enum { PRINT_COLUMNS = 100 };
 
-void print_expr(Printer *, Expr *);  /* arithmetic or condition */
-void print_index(Printer *, Expr *); /* of a slot */
+/* print.c: how often each expression is used in what is printed next. */
+typedef struct Uses {
+    int *count;   /* by id */
+    Expr **order; /* those met, children first */
+    int n;
+    int *loads, others; /* names given in this statement: by Buf.id, to all else */
+} Uses;
+/* A statement of more nodes than this, written as a tree, shares its parts by `let`. */
+enum { LET_STMT = 64 };
+void print_count(Uses *, Expr *);
+bool print_is_shared(const Uses *, Expr *); /* and worth a name */
+void print_head(Printer *);                 /* the program line and all declarations */
+void print_decl(Printer *, const Buf *);    /* of an array of the kernel's own, on a line */
+
+void print_expr(Printer *, Expr *);           /* arithmetic or condition */
+void print_index(Printer *, Expr *);          /* of a slot */
 void print_number(Text *, double, bool real); /* real: marked as such, 1.0 for 1 */
 
 #endif

@@ -22,9 +22,8 @@ static const char *source_line(const Prog *p, size_t *n)
     return s;
 }
 
-_Noreturn void ir_throw(Prog *p, Status code, const char *fmt, ...)
+static void note_place(const Prog *p)
 {
-    va_list ap;
     size_t n;
     const char *line;
 
@@ -32,6 +31,13 @@ _Noreturn void ir_throw(Prog *p, Status code, const char *fmt, ...)
         line = source_line(p, &n);
         err_place(p->arena->err, p->file, p->at.line, p->at.col, line, n);
     }
+}
+
+_Noreturn void ir_throw(Prog *p, Status code, const char *fmt, ...)
+{
+    va_list ap;
+
+    note_place(p);
     va_start(ap, fmt);
     err_setv(p->arena->err, code, fmt, ap);
     va_end(ap);
@@ -104,6 +110,7 @@ Size *ir_find_size(const Prog *p, const char *name)
 }
 
 /* Words that no name may be: those of this stage, of the later ones, and the functions. */
+/* clang-format off */
 static const char *const keywords[] = {
     "program", "axis", "temp", "inout", "const", "for", "in", "let", "if", "and", "or", "not",
     "at", "fill", "rows", "seg", "one", "built", "load", "table", "ident", "sorted", "unique",
@@ -111,6 +118,7 @@ static const char *const keywords[] = {
     "reg", "parallel", "unroll", "vector", "prefetch", "sort", "balance", "find", "schedule", "_",
     NULL,
 };
+/* clang-format on */
 
 const char *const *ir_keywords(void)
 {
@@ -159,7 +167,9 @@ void ir_refuse_taken(Prog *p, const Symbol *s)
 {
     if (s->size != NULL || s->axis != NULL || s->buf != NULL)
         ir_throw(p, ST_CHECK, "%s is already the name of %s; choose another", s->name,
-                 s->size != NULL ? "a size" : s->axis != NULL ? "an axis" : "a buffer");
+                 s->size != NULL   ? "a size"
+                 : s->axis != NULL ? "an axis"
+                                   : "a buffer");
 }
 
 Prog *ir_prog(Arena *arena, const char *name)
@@ -226,8 +236,10 @@ Var *ir_var(Prog *p, const char *name, Axis *axis, Expr *parent)
     if (*slot != NULL)
         return *slot;
     if (sym->size != NULL)
-        ir_throw(p, ST_CHECK, "%s is already the name of a size and cannot be a variable (the "
-                 "variable of an axis is its name in small letters); rename one", name);
+        ir_throw(p, ST_CHECK,
+                 "%s is already the name of a size and cannot be a variable (the variable of an "
+                 "axis is its name in small letters); rename one",
+                 name);
     v = arena_alloc(p->arena, sizeof *v);
     *v = (Var){ .name = sym->name, .axis = axis, .parent = parent, .id = p->nvar };
     p->var = arena_grow(p->arena, p->var, p->nvar, &p->cap_var, sizeof *p->var);
@@ -284,7 +296,7 @@ int ir_full(Prog *p, Buf *b)
     return n;
 }
 
-/* Each slot once, unless it is a plain dense axis that nothing hangs on; parents before children. */
+/* Each slot once, unless it is a root axis that nothing hangs on; parents before children. */
 static void check_slots(Prog *p, const Buf *b)
 {
     for (int s = 0; s < b->nslot; s++)
@@ -299,8 +311,9 @@ static void check_slots(Prog *p, const Buf *b)
                          b->name, x->name);
             for (int r = 0; r < b->nslot; r++)
                 if (x == before && ir_is_ancestor(x, b->slot[r]))
-                    ir_throw(p, ST_CHECK, "%s: axis %s stands twice, so it is not clear which one "
-                             "%s is under", b->name, x->name, b->slot[r]->name);
+                    ir_throw(p, ST_CHECK,
+                             "%s: axis %s stands twice, so it is not clear which one %s is under",
+                             b->name, x->name, b->slot[r]->name);
         }
 }
 
@@ -314,7 +327,9 @@ static void check_const(Prog *p, const Buf *b)
                      b->name, b->full[k]->name != NULL ? b->full[k]->name : "a slot");
     if (b->val == NULL && b->ival == NULL)
         ir_throw(p, ST_CHECK, "%s: a const buffer needs its values, = { ... }", b->name);
+    note_place(p); /* for what ir_layout may throw: it does not know the text */
     ir_layout(p->arena, p, NULL, b, &layout);
+    p->arena->err->line = 0;
     if (layout.n != b->n)
         ir_throw(p, ST_CHECK, "%s has %lld elements and %lld values are given", b->name,
                  (long long)layout.n, (long long)b->n);
@@ -333,9 +348,22 @@ static void check_fill(Prog *p, const Buf *b)
                  ir_type[b->type].name, b->type == T_i32 ? 31 : 53);
 }
 
+/* Below coordinates a kernel has arrays of its own beside a buffer X, X.acc and the like. */
+static Symbol *own_name(Prog *p, const Buf *b)
+{
+    const char *dot = strchr(b->name, '.');
+    const Symbol *of = ir_find_symbol(p, b->name, (size_t)(dot - b->name));
+
+    if (of == NULL || of->buf == NULL || b->kind != B_TEMP)
+        ir_throw(p, ST_CHECK,
+                 "%s: a name with a dot is of a temp beside a buffer declared before it", b->name);
+    return ir_symbol(p, b->name, strlen(b->name));
+}
+
 Buf *ir_buf(Prog *p, const Buf *decl)
 {
-    Symbol *sym = ir_new_name(p, decl->name, 0);
+    bool own = p->stage != STAGE_COORDINATES && strchr(decl->name, '.') != NULL;
+    Symbol *sym = own ? own_name(p, decl) : ir_new_name(p, decl->name, 0);
     Buf *b = arena_copy(p->arena, decl, sizeof *decl);
 
     ir_refuse_taken(p, sym);
@@ -381,7 +409,7 @@ static const char *take_label(Prog *p, const Assign *a)
 
     if (a->place.line > 0 && p->at.line > 0)
         p->at = a->place;
-    if (ir_is_reserved(name, strlen(name)))
+    if (ir_is_reserved(name, strcspn(name, ".("))) /* f32.1: or i64(X): would not read back */
         ir_throw(p, ST_CHECK, "%s is a word of the language; choose another label", name);
     if (s->label)
         ir_throw(p, ST_CHECK, "the label %s is used twice; labels are unique", name);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * A program without what no output needs: dead assigns, then the buffers, axes and sizes that
- * nothing mentions any more.  Passes that leave things behind (grad/) end with it. */
+ * A program made anew, its nodes in the order of its text, whatever made them before: all of it, or
+ * without what no output needs (dead assigns, then the buffers, axes and sizes that nothing
+ * mentions any more).  Passes that leave things behind (grad/) end with it. */
 #include "ir/ir.h"
 
 #include <string.h>
 
 typedef struct Prune {
-    Prog *from, *to;
+    const Prog *from;
+    Prog *to;
     bool *buf, *axis, *size; /* by id: alive */
     bool **assign;           /* by statement, assign: alive */
     Memo met;
@@ -27,6 +29,7 @@ static void keep_axis(Prune *c, const Axis *a)
         return;
     c->axis[a->id] = true;
     keep_axis(c, a->parent);
+    keep_axis(c, a->from);
     keep_expr(c, a->size);
     for (int k = 0; k < a->ncoord; k++) {
         keep_expr(c, a->coord[k].expr);
@@ -67,7 +70,7 @@ static void keep_node(Expr *e, void *ctx)
 static void keep_expr(Prune *c, Expr *e)
 {
     if (e != NULL)
-        ir_visit(c->from, e, keep_node, c, &c->met);
+        ir_visit(c->to, e, keep_node, c, &c->met);
 }
 
 static bool is_output(const Buf *b)
@@ -75,31 +78,60 @@ static bool is_output(const Buf *b)
     return b->written && (b->kind == B_ARG || b->kind == B_INOUT);
 }
 
+static bool is_alive(const Prune *c, const Expr *out)
+{
+    return c->buf[out->buf->id] || is_output(out->buf);
+}
+
 /* An assign lives when something it writes does; a built axis always is an output. */
 static bool is_needed(const Prune *c, const Assign *a)
 {
-    bool needed = a->op == A_INSERT || c->buf[a->out->buf->id] || is_output(a->out->buf);
+    bool needed = a->op == A_INSERT || is_alive(c, a->out);
 
     for (int k = 0; k < a->nat; k++)
-        needed = needed || c->buf[a->at[k].out->buf->id] || is_output(a->at[k].out->buf);
+        needed = needed || is_alive(c, a->at[k].out);
     return needed;
 }
 
-/* Backwards: every read of a buffer stands after all its writes. */
-static void mark(Prune *c)
+/* What a living assign needs; its companions live or die by themselves. */
+static void keep_assign(Prune *c, const Assign *a)
 {
+    keep_expr(c, a->out);
+    keep_expr(c, a->value);
+    keep_expr(c, a->guard);
+    for (int k = 0; k < a->nat; k++)
+        if (is_alive(c, a->at[k].out)) {
+            keep_expr(c, a->at[k].out);
+            keep_expr(c, a->at[k].value);
+        }
+}
+
+/* Marks what has become needed; false when nothing has. */
+static bool mark_more(Prune *c)
+{
+    bool more = false;
+
     for (int i = c->from->nstmt - 1; i >= 0; i--) {
         const Stmt *s = c->from->stmt[i];
 
         for (int k = 0; k < s->nassign; k++) {
-            c->assign[i][k] = is_needed(c, &s->assign[k]);
-            if (!c->assign[i][k])
+            if (c->assign[i][k] || !is_needed(c, &s->assign[k]))
                 continue;
-            ir_visit_assign(c->from, &s->assign[k], keep_node, c, &c->met);
+            c->assign[i][k] = more = true;
+            keep_assign(c, &s->assign[k]);
             for (int v = 0; v < s->nbind; v++)
                 keep_var(c, s->bind[v]);
         }
     }
+    return more;
+}
+
+/* Reads stand after all writes, so going backwards once is enough, but for stored(C[...]), which
+ * may stand before C is written, and companions. */
+static void mark(Prune *c)
+{
+    while (mark_more(c))
+        ;
 }
 
 static Expr *move_expr(Prune *c, Expr *e);
@@ -119,9 +151,9 @@ static Var *move_var(Prune *c, const Var *v)
     Var **to = &c->new_var[v->id];
 
     if (*to == NULL)
-        *to = v == v->axis->var ? c->new_axis[v->axis->id]->var
-                                : ir_var(c->to, v->name, new_axis(c, v->axis),
-                                         move_expr(c, v->parent));
+        *to = v == v->axis->var
+                  ? c->new_axis[v->axis->id]->var
+                  : ir_var(c->to, v->name, new_axis(c, v->axis), move_expr(c, v->parent));
     return *to;
 }
 
@@ -176,6 +208,8 @@ static void move_axis(Prune *c, const Axis *a)
     to->table = dup(c, a->table, a->n, sizeof *a->table);
     to->n = a->n;
     to->flags = a->flags;
+    to->from = a->from == NULL ? NULL : c->new_axis[a->from->id];
+    to->from_k = a->from_k;
     for (int k = 0; k < a->ncoord; k++) {
         Coord d = a->coord[k];
 
@@ -223,8 +257,10 @@ static Assign move_assign(Prune *c, const Assign *a)
     to.value = move_expr(c, a->value);
     to.guard = move_expr(c, a->guard);
     to.at = arena_array(c->to->arena, a->nat, sizeof *to.at);
+    to.nat = 0;
     for (int k = 0; k < a->nat; k++)
-        to.at[k] = (At){ move_expr(c, a->at[k].out), move_expr(c, a->at[k].value) };
+        if (c->buf[a->at[k].out->buf->id])
+            to.at[to.nat++] = (At){ move_expr(c, a->at[k].out), move_expr(c, a->at[k].value) };
     return to;
 }
 
@@ -247,23 +283,51 @@ static void move_stmt(Prune *c, int i)
         ir_stmt(c->to, bind, s->nbind, list, n);
 }
 
-Prog *ir_prune(Arena *arena, Prog *p)
+static Prune *begin(Arena *arena, const Prog *p)
 {
-    Prune c = { .from = p, .to = ir_prog(arena, p->name) };
+    Prune *c = arena_alloc(arena, sizeof *c);
 
-    c.buf = arena_array(arena, p->nbuf, sizeof *c.buf);
-    c.axis = arena_array(arena, p->naxis, sizeof *c.axis);
-    c.size = arena_array(arena, p->nsize, sizeof *c.size);
-    c.assign = arena_array(arena, p->nstmt, sizeof *c.assign);
+    *c = (Prune){ .from = p, .to = ir_prog(arena, p->name) };
+    c->buf = arena_array(arena, p->nbuf, sizeof *c->buf);
+    c->axis = arena_array(arena, p->naxis, sizeof *c->axis);
+    c->size = arena_array(arena, p->nsize, sizeof *c->size);
+    c->assign = arena_array(arena, p->nstmt, sizeof *c->assign);
     for (int i = 0; i < p->nstmt; i++)
-        c.assign[i] = arena_array(arena, p->stmt[i]->nassign, sizeof **c.assign);
-    c.new_buf = arena_array(arena, p->nbuf, sizeof(Buf *));
-    c.new_axis = arena_array(arena, p->naxis, sizeof(Axis *));
-    c.new_var = arena_array(arena, p->nvar, sizeof(Var *));
-    c.new_expr = arena_array(arena, p->nexpr, sizeof(Expr *));
-    mark(&c);
-    move_decls(&c);
+        c->assign[i] = arena_array(arena, p->stmt[i]->nassign, sizeof **c->assign);
+    c->new_buf = arena_array(arena, p->nbuf, sizeof(Buf *));
+    c->new_axis = arena_array(arena, p->naxis, sizeof(Axis *));
+    c->new_var = arena_array(arena, p->nvar, sizeof(Var *));
+    c->new_expr = arena_array(arena, p->nexpr, sizeof(Expr *));
+    return c;
+}
+
+static Prog *move(Prune *c)
+{
+    move_decls(c);
+    for (int i = 0; i < c->from->nstmt; i++)
+        move_stmt(c, i);
+    return c->to;
+}
+
+Prog *ir_prune(Arena *arena, const Prog *p)
+{
+    Prune *c;
+
+    if (p->stage != STAGE_COORDINATES) /* a tree is kept as it is */
+        return ir_copy(arena, p);
+    c = begin(arena, p);
+    mark(c);
+    return move(c);
+}
+
+Prog *ir_rebuild(Arena *arena, const Prog *p)
+{
+    Prune *c = begin(arena, p);
+
+    memset(c->buf, true, (size_t)p->nbuf * sizeof *c->buf);
+    memset(c->axis, true, (size_t)p->naxis * sizeof *c->axis);
+    memset(c->size, true, (size_t)p->nsize * sizeof *c->size);
     for (int i = 0; i < p->nstmt; i++)
-        move_stmt(&c, i);
-    return c.to;
+        memset(c->assign[i], true, (size_t)p->stmt[i]->nassign * sizeof **c->assign);
+    return move(c);
 }

@@ -67,12 +67,14 @@ Expr *ir_with_args(Prog *p, Expr *e, Expr *const *arg)
         return loop_cell(p, e->buf, arg, e->nargs, e->k);
     if (e->op == OP_find)
         return loop_find(p, e->axis, arg[0], arg[1], arg + 2, e->nargs - 2);
+    if (e->op == OP_above)
+        return loop_above(p, e->axis, arg[0]);
     return ir_node(p, (Op)e->op, arg, e->nargs);
 }
 
 Expr *ir_rewrite(Prog *p, Expr *e, Rewrite *fn, void *ctx, Memo *memo)
 {
-    Expr *to = *ir_memo(p, memo, e), *arg[IR_MAX_RANK + 2];
+    Expr *to = *ir_memo(p, memo, e), *arg[IR_MAX_FULL + 2]; /* an element has one a dimension */
 
     if (to == NULL) {
         for (int i = 0; i < e->nargs; i++)

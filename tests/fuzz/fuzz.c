@@ -23,12 +23,14 @@ static const struct Reader {
     const char *name;
     FuzzRun *run;
     FuzzSeed *seed;
-    FuzzMend *mend; /* or NULL */
+    FuzzMend *mend;     /* or NULL */
+    FuzzChange *change; /* or NULL */
 } readers[] = {
-    { "mtx", fuzz_mtx, fuzz_mtx_seed, NULL },
-    { "npy", fuzz_npy, fuzz_npy_seed, fuzz_npy_mend },
-    { "npz", fuzz_npz, fuzz_npz_seed, fuzz_npz_mend },
-    { "inflate", fuzz_inflate, fuzz_inflate_seed, NULL },
+    { "ir", fuzz_ir, fuzz_ir_seed, NULL, fuzz_ir_change },
+    { "mtx", fuzz_mtx, fuzz_mtx_seed, NULL, NULL },
+    { "npy", fuzz_npy, fuzz_npy_seed, fuzz_npy_mend, NULL },
+    { "npz", fuzz_npz, fuzz_npz_seed, fuzz_npz_mend, NULL },
+    { "inflate", fuzz_inflate, fuzz_inflate_seed, NULL, NULL },
 };
 typedef struct Reader Reader;
 
@@ -180,7 +182,10 @@ static void make_input(const Reader *r, const Corpus *corpus, uint64_t seed, int
     while (changes < 16 && below(&rng, 2) == 0)
         changes++;
     for (; changes > 0 && in->n > 0; changes--)
-        change(&rng, in, other);
+        if (r->change != NULL && below(&rng, 8) > 0)
+            in->n = r->change(&rng, in->p, in->n);
+        else
+            change(&rng, in, other);
     if (below(&rng, 64) == 0)
         in->n = below(&rng, in->n + 1);
     if (r->mend != NULL && below(&rng, 2) == 0)

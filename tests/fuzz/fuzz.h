@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What a reader gives to be fuzzed: three functions and one row in the table of fuzz.c. */
+ * What a reader gives to be fuzzed: two to four functions and one row in the table of fuzz.c. */
 #ifndef WEFT_FUZZ_H
 #define WEFT_FUZZ_H
 
@@ -18,9 +18,13 @@ typedef int FuzzSeed(int k, uint8_t *out);
 /* Makes lengths and checksums right again, in place, so that a change gets past them. */
 typedef void FuzzMend(uint8_t *p, size_t n);
 
-FuzzRun fuzz_mtx, fuzz_npy, fuzz_npz, fuzz_inflate;
-FuzzSeed fuzz_mtx_seed, fuzz_npy_seed, fuzz_npz_seed, fuzz_inflate_seed;
+/* One change of the reader's own kind to the n bytes, in place, up to FUZZ_MAX; the new size. */
+typedef size_t FuzzChange(uint64_t *rng, uint8_t *p, size_t n);
+
+FuzzRun fuzz_ir, fuzz_mtx, fuzz_npy, fuzz_npz, fuzz_inflate;
+FuzzSeed fuzz_ir_seed, fuzz_mtx_seed, fuzz_npy_seed, fuzz_npz_seed, fuzz_inflate_seed;
 FuzzMend fuzz_npy_mend, fuzz_npz_mend;
+FuzzChange fuzz_ir_change;
 
 /* Aborts with a message unless the condition holds. */
 #define FUZZ_CHECK(cond) ((cond) ? (void)0 : fuzz_abort(__FILE__, __LINE__, #cond))

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * What a tree of loops promises to whoever runs it or makes code of it.  Needs expressions made by
+ * the builders (so each is well typed); gives, or throws: locals used inside their blocks, as many
+ * indices as the stage has, stores to what may be stored to, nothing read before it is written or
+ * while another iteration of the same phase may write it. */
+#include "ir/loop.h"
+
+#include <stdio.h>
+
+typedef struct State { /* of an array */
+    bool set;          /* stored to with `=`, so far */
+    int phase;         /* 1 + the last phase that writes it */
+} State;
+
+enum Moves { BY_PHASE = 1, BY_LANE = 2 }; /* with the variable of the phase; of the vector loop */
+
+typedef struct Check {
+    Prog *p;
+    State *buf, *aux;   /* by id */
+    bool *bound;        /* by Local.id: in scope */
+    bool *register_of;  /* by Local.id: a let's, which may be assigned */
+    unsigned *moves;    /* by Local.id: what it changes with */
+    uint32_t *seen;     /* by Expr.id: the last walk that met it */
+    unsigned *moving;   /* by Expr.id: of that walk, what it changes with */
+    uint32_t walk;
+    int phase, nest, lanes; /* lanes: of the vector loop around; or 1 */
+    bool parallel; /* the phase's iterations are run in any order */
+    const Node *node;
+    int *stored; /* by Expr.id: stores to this element in the blocks around */
+} Check;
+
+static _Noreturn void refuse(Check *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static _Noreturn void refuse(Check *c, const char *fmt, ...)
+{
+    const char *label = c->node->label;
+    char why[400];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof why, fmt, ap);
+    va_end(ap);
+    c->p->at = c->node->place;
+    ir_throw(c->p, ST_CHECK, "%s%s%s", label != NULL ? label : "", label != NULL ? ": " : "", why);
+}
+
+static State *state_of(Check *c, const Buf *b)
+{
+    return b->id < LOOP_OWN ? &c->buf[b->id] : &c->aux[b->id - LOOP_OWN];
+}
+
+static const char *name_of(const Local *l)
+{
+    return l->name != NULL ? l->name : "(unnamed)";
+}
+
+static bool is_value(Op op)
+{
+    return op == OP_int || op == OP_real || op == OP_size || op == OP_count || op == OP_local ||
+           op == OP_cell || op == OP_find || op == OP_above || op == OP_fits || op == OP_fma ||
+           (op >= OP_neg && op <= OP_f64);
+}
+
+static void check_element(Check *c, Expr *e)
+{
+    const Buf *b = e->buf;
+    int rank = loop_rank(b, c->p->stage);
+
+    if (e->nargs != rank)
+        refuse(c, "%s takes %d ind%s at stage %s, not %d", b->name, rank,
+               rank == 1 ? "ex" : "ices", ir_stage[c->p->stage], e->nargs);
+    if (e->k != 1)
+        refuse(c, "%s: an element of %d lanes", b->name, e->k);
+    for (int i = 0; i < e->nargs; i++)
+        if (e->arg[i]->type != T_i64)
+            refuse(c, "%s: an index is an integer, not %s", b->name,
+                   ir_type[e->arg[i]->type].name);
+}
+
+static void check_find(Check *c, Expr *e)
+{
+    const Axis *a = e->axis;
+    Expr *leaf[IR_MAX_RANK];
+    int n = 2 + a->ncoord + loop_context(a, leaf, IR_MAX_RANK - a->ncoord);
+
+    if (e->nargs != n)
+        refuse(c, "a search on axis %s takes %d values, not %d", a->name, n, e->nargs);
+}
+
+/* No element: what begins it has gone, and what would store to it stores nothing. */
+static bool is_empty(const Buf *b)
+{
+    for (int k = 0; k < b->nfull; k++)
+        if (ir_const_total(b->full[k]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_input(const Buf *b)
+{
+    return b->kind == B_CONST || b->kind == B_INOUT || b->of != NULL ||
+           (b->kind == B_ARG && !b->written);
+}
+
+/* An array that a phase writes is read there only as an element that the same iteration writes. */
+static void check_read(Check *c, Expr *e)
+{
+    const State *s = state_of(c, e->buf);
+
+    if (!is_input(e->buf) && !s->set && !is_empty(e->buf))
+        refuse(c, "%s is read before anything is stored in it", e->buf->name);
+    if (s->phase == c->phase && c->stored[e->id] == 0)
+        refuse(c, "%s is read in the phase that writes it; put a phase between", e->buf->name);
+}
+
+/* Counts, or forgets, what a block stores to. */
+static void count_stores(Check *c, Node *const *node, int n, int by)
+{
+    for (int i = 0; i < n; i++) {
+        if (node[i]->kind == N_STORE)
+            c->stored[node[i]->out->id] += by;
+        for (int k = 0; k < node[i]->nat; k++)
+            c->stored[node[i]->at[k].out->id] += by;
+    }
+}
+
+/* Checks e and what is below it, once a walk; what it changes with. */
+static unsigned check_expr(Check *c, Expr *e)
+{
+    unsigned moving = e->op == OP_local ? c->moves[e->local->id] : 0;
+
+    if (c->seen[e->id] == c->walk)
+        return c->moving[e->id];
+    if (!is_value((Op)e->op))
+        refuse(c, "%s means nothing below coordinates", ir_op[e->op].name);
+    if (e->op == OP_local && !c->bound[e->local->id])
+        refuse(c, "the local %s is used outside its block", name_of(e->local));
+    if (e->op == OP_cell)
+        check_element(c, e);
+    if (e->op == OP_find)
+        check_find(c, e);
+    for (int i = 0; i < e->nargs; i++)
+        moving |= check_expr(c, e->arg[i]);
+    if (e->op == OP_cell)
+        check_read(c, e);
+    c->seen[e->id] = c->walk;
+    return c->moving[e->id] = moving;
+}
+
+static unsigned check_value(Check *c, Expr *e, Type type, const char *what)
+{
+    bool good = type == T_bool || type == T_i64 ? e->type == type : e->type >= T_i64;
+
+    if (!good)
+        refuse(c, "%s is %s and not %s", what, ir_type[e->type].name, ir_type[type].name);
+    return check_expr(c, e);
+}
+
+static void bind(Check *c, const Local *l, bool is_register, unsigned moves)
+{
+    int lanes = is_register && (moves & BY_LANE) ? c->lanes : 1;
+
+    if (c->bound[l->id])
+        refuse(c, "the local %s is bound in its own block again", name_of(l));
+    if (l->lanes != lanes)
+        refuse(c, "the local %s has %d lanes and its value %d", name_of(l), l->lanes, lanes);
+    if (ir_type[l->type].value != l->type)
+        refuse(c, "the local %s is no value", name_of(l));
+    c->bound[l->id] = true;
+    c->register_of[l->id] = is_register;
+    c->moves[l->id] = moves;
+}
+
+static void check_target(Check *c, Expr *out)
+{
+    const Buf *b = out->buf;
+    unsigned moving = 0;
+
+    if (b->kind == B_CONST || b->of != NULL)
+        refuse(c, "%s is constant here and cannot be written", b->name);
+    check_element(c, out);
+    for (int i = 0; i < out->nargs; i++)
+        moving |= check_expr(c, out->arg[i]);
+    if (c->parallel && !(moving & BY_PHASE) && !is_empty(b))
+        refuse(c, "every iteration of the phase writes the same element of %s", b->name);
+}
+
+static void check_companion(Check *c, const Node *n, const At *at)
+{
+    const Buf *b = at->out->buf;
+
+    if (n->out->op != OP_cell || at->out->op != OP_cell || ir_type[b->type].floats)
+        refuse(c, "a companion records an integer beside an element");
+    check_target(c, at->out);
+    check_value(c, at->value, T_i64, "what a companion records");
+    if (b == n->out->buf)
+        refuse(c, "%s accompanies itself", b->name);
+}
+
+static void check_store(Check *c, const Node *n)
+{
+    const Buf *b = n->out->op == OP_cell ? n->out->buf : NULL;
+    State *s = b != NULL ? state_of(c, b) : NULL;
+
+    if (n->op > A_MIN)
+        refuse(c, "a store sets, adds, or keeps the larger or the smaller");
+    if (b != NULL)
+        check_target(c, n->out);
+    else if (n->out->op != OP_local || !c->bound[n->out->local->id] ||
+             !c->register_of[n->out->local->id])
+        refuse(c, "only elements and locals that are no loop's variable are stored to");
+    if (b != NULL && n->op != A_SET && !s->set && b->kind != B_INOUT && !is_empty(b))
+        refuse(c, "%s is added to before anything is stored in it", b->name);
+    check_value(c, n->value, n->out->type, "what is stored");
+    for (int k = 0; k < n->nat; k++) {
+        check_companion(c, n, &n->at[k]);
+        state_of(c, n->at[k].out->buf)->set = true;
+    }
+    if (b != NULL)
+        s->set = true;
+}
+
+/* Lanes do not see each other, and have no branches. */
+static void check_vector(Check *c, const Node *n)
+{
+    if (c->p->stage != STAGE_LOOPS)
+        refuse(c, "a vector loop at stage %s", ir_stage[c->p->stage]);
+    for (int i = 0; i < n->nbody; i++) {
+        const Node *x = n->body[i];
+
+        if (x->kind != N_LET &&
+            (x->kind != N_STORE || x->nat > 0 || x->op > A_ADD || x->out->op != OP_cell))
+            refuse(c, "a vector loop holds lets and plain stores to elements only");
+    }
+}
+
+static void check_nodes(Check *c, Node *const *node, int n);
+
+static void check_for(Check *c, const Node *n)
+{
+    unsigned moving = check_value(c, n->lo, T_i64, "where a loop begins");
+
+    moving |= check_value(c, n->hi, T_i64, "where a loop ends");
+    if (n->how == FOR_PARALLEL && c->nest > 0)
+        refuse(c, "a parallel loop is a phase, not inside one");
+    if ((n->how == FOR_VECTOR) != (n->lanes > 1) && n->how != FOR_PARALLEL)
+        refuse(c, "a loop of %d lanes", n->lanes);
+    if (n->lanes > 1)
+        check_vector(c, n);
+    if (n->local->type != T_i64)
+        refuse(c, "the variable %s of a loop is %s", name_of(n->local),
+               ir_type[n->local->type].name);
+    moving |= (n->how == FOR_PARALLEL ? BY_PHASE : 0) | (n->lanes > 1 ? BY_LANE : 0);
+    bind(c, n->local, false, moving);
+    c->lanes = n->lanes > 1 ? n->lanes : 1;
+    check_nodes(c, n->body, n->nbody);
+    c->lanes = 1;
+    c->bound[n->local->id] = false;
+}
+
+static void check_node(Check *c, const Node *n)
+{
+    c->node = n;
+    c->walk++;
+    switch (n->kind) {
+    case N_FOR: check_for(c, n); break;
+    case N_IF:
+        check_value(c, n->cond, T_bool, "the condition of a branch");
+        check_nodes(c, n->body, n->nbody);
+        break;
+    case N_LET: bind(c, n->local, true, check_value(c, n->value, n->local->type, "a let")); break;
+    case N_STORE: check_store(c, n); break;
+    case N_CHECK:
+        check_value(c, n->cond, T_bool, "what is checked");
+        if (n->fault <= FAULT_NONE || n->fault >= FAULT_COUNT)
+            refuse(c, "a check without a fault");
+        break;
+    }
+}
+
+static void check_nodes(Check *c, Node *const *node, int n)
+{
+    if (++c->nest > LOOP_MAX_NEST)
+        refuse(c, "blocks nested more than %d deep", LOOP_MAX_NEST);
+    count_stores(c, node, n, 1);
+    for (int i = 0; i < n; i++)
+        check_node(c, node[i]);
+    count_stores(c, node, n, -1);
+    for (int i = 0; i < n; i++)
+        if (node[i]->kind == N_LET)
+            c->bound[node[i]->local->id] = false;
+    c->nest--;
+}
+
+static void note_writes(Check *c, const Node *n)
+{
+    if (n->kind == N_STORE && n->out->op == OP_cell)
+        state_of(c, n->out->buf)->phase = c->phase;
+    for (int k = 0; k < n->nat; k++)
+        if (n->at[k].out->op == OP_cell)
+            state_of(c, n->at[k].out->buf)->phase = c->phase;
+    for (int i = 0; i < n->nbody; i++)
+        note_writes(c, n->body[i]);
+}
+
+static bool runs_once(const Node *n)
+{
+    return n->lo->op == OP_int && n->hi->op == OP_int && n->hi->i <= n->lo->i + 1;
+}
+
+void loop_check(Prog *p)
+{
+    Check c = { .p = p, .lanes = 1, .buf = arena_array(p->arena, p->nbuf, sizeof *c.buf),
+                .aux = arena_array(p->arena, p->naux, sizeof *c.aux),
+                .bound = arena_array(p->arena, p->nlocal, sizeof *c.bound),
+                .register_of = arena_array(p->arena, p->nlocal, sizeof *c.register_of),
+                .moves = arena_array(p->arena, p->nlocal, sizeof *c.moves),
+                .seen = arena_array(p->arena, p->nexpr, sizeof *c.seen),
+                .moving = arena_array(p->arena, p->nexpr, sizeof *c.moving),
+                .stored = arena_array(p->arena, p->nexpr, sizeof *c.stored) };
+
+    for (int i = 0; i < p->nphase; i++) {
+        Node *n = p->phase[i];
+
+        c.node = n;
+        c.phase = i + 1;
+        c.parallel = n->kind == N_FOR && n->how == FOR_PARALLEL && !runs_once(n);
+        if (n->label == NULL)
+            refuse(&c, "a phase is named");
+        note_writes(&c, n);
+        count_stores(&c, &n, 1, 1);
+        check_node(&c, n);
+        count_stores(&c, &n, 1, -1);
+        if (n->local != NULL)
+            c.bound[n->local->id] = false;
+    }
+}
