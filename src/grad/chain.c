@@ -106,7 +106,7 @@ Expr *grad_select(Grad *g, Expr *cond, Expr *a, Expr *b)
 {
     Expr *zero = ir_int(g->p, 0);
 
-    if (cond == NULL)
+    if (cond == NULL || (a == NULL && b == NULL))
         return a;
     return ir_node(g->p, OP_select, (Expr *[]){ cond, a != NULL ? a : zero, b != NULL ? b : zero },
                    3);

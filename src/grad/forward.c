@@ -11,6 +11,16 @@ typedef struct Forward {
     Memo tangent, depends;
 } Forward;
 
+/* NULL when every statement that writes the buffer turned out to have none. */
+static Expr *tangent_of_load(Grad *g, Expr *e)
+{
+    Buf *dual = g->dual[e->buf->id];
+
+    if (!dual->written && !g->wrt[e->buf->id])
+        return NULL;
+    return ir_load(g->p, dual, e->arg, e->nargs);
+}
+
 static Expr *tangent(Forward *f, Expr *e);
 
 /* The tangent of argument i; NULL when that is zero, or e does not vary with it. */
@@ -25,14 +35,11 @@ static Expr *tangent_of_node(Forward *f, Expr *e)
 {
     Grad *g = f->g;
     int first = e->op == OP_select ? 1 : 0;
-    Expr *when = grad_when(g, e, first), *same = e == f->a->value ? grad_result(f->a) : NULL;
+    Expr *when = grad_when(g, e, first), *same = e == f->a->value ? grad_result(g, f->a) : NULL;
     Expr *sum = NULL;
 
-    if (when != NULL) {
-        Expr *a = tangent_of_arg(f, e, first), *b = tangent_of_arg(f, e, first + 1);
-
-        return a == NULL && b == NULL ? NULL : grad_select(g, when, a, b);
-    }
+    if (when != NULL)
+        return grad_select(g, when, tangent_of_arg(f, e, first), tangent_of_arg(f, e, first + 1));
     for (int i = 0; i < e->nargs; i++) {
         Expr *x = tangent_of_arg(f, e, i);
 
@@ -49,14 +56,14 @@ static Expr *tangent(Forward *f, Expr *e)
     Expr *x = *ir_memo(g->p, &f->tangent, e);
 
     if (e->op == OP_load)
-        return ir_load(g->p, g->dual[e->buf->id], e->arg, e->nargs);
-    if (x == NULL)
+        x = tangent_of_load(g, e);
+    else if (x == NULL)
         x = tangent_of_node(f, e);
     *ir_memo(g->p, &f->tangent, e) = x;
     return x;
 }
 
-/* The tangent of an assign; false when it is zero, unless it overwrites an inout buffer. */
+/* The tangent of an assign; false when it is zero, unless it goes on from that of an inout buffer. */
 static bool tangent_of_assign(Grad *g, const Assign *a, Assign *out)
 {
     Forward f = { .g = g, .a = a };
@@ -67,13 +74,13 @@ static bool tangent_of_assign(Grad *g, const Assign *a, Assign *out)
         return false;
     if (grad_depends(g, a->value, g->active, &f.depends))
         value = tangent(&f, a->value);
-    if (value == NULL && (a->op != A_SET || dual->kind != B_INOUT))
+    if (value == NULL && dual->kind != B_INOUT)
         return false;
     *out = (Assign){ .op = a->op == A_SET ? A_SET : A_ADD };
     out->label = grad_label(g, a->label, NULL, 0);
     out->out = ir_load(g->p, dual, a->out->arg, a->out->nargs);
-    out->value = value == NULL ? ir_int(g->p, 0) : ir_simplify(g->p, value, &g->simple);
-    out->guard = grad_and(g, a->guard, grad_winner(g, a));
+    out->value = value == NULL ? ir_int(g->p, 0) : grad_tidy(g, value);
+    out->guard = grad_tidy(g, grad_and(g, a->guard, grad_winner(g, a)));
     return true;
 }
 
@@ -108,7 +115,6 @@ Prog *grad_forward(Arena *arena, const Prog *p, const GradOptions *opt)
         tangents_of_stmt(&g, g.p->stmt[i]);
     for (int i = 0; i < g.nbuf; i++)
         if (g.of[i] && !g.dual[i]->written)
-            grad_set_all(&g, g.dual[i], g.dual[i]->kind == B_INOUT ? A_ADD : A_SET,
-                         grad_label(&g, "zero", g.p->buf[i]->name, 0), NULL);
+            grad_set_all(&g, g.dual[i], A_SET, grad_label(&g, "zero", g.p->buf[i]->name, 0), NULL);
     return grad_end(&g, arena);
 }

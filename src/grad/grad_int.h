@@ -18,7 +18,7 @@ typedef struct Grad {
     bool *wrt, *of, *saved; /* by Buf.id */
     bool *active;    /* by Buf.id: varies with wrt, and something asked for varies with it */
     Buf **dual;      /* by Buf.id: its cotangent or tangent; or NULL */
-    Memo simple;     /* of ir_simplify */
+    Memo simple, structure; /* of grad_tidy */
 } Grad;
 
 /* setup.c: the copy, what is asked for, which buffers matter; and the end: prune and check. */
@@ -31,8 +31,9 @@ Buf *grad_dual(Grad *, const Buf *, const char *name, BufKind); /* declares it: 
 const char *grad_label(Grad *, const char *label, const char *buf, int occurrence);
 /* Appends `b[...] op= value` for all elements; the value is that of `from` there, or 0. */
 void grad_set_all(Grad *, Buf *b, AssignOp op, const char *label, Buf *from);
+Expr *grad_tidy(Grad *, Expr *); /* of a value or guard of the derivative; NULL is allowed */
 /* An access that holds the value of an assign's expression once it is done, or NULL. */
-Expr *grad_result(const Assign *);
+Expr *grad_result(const Grad *, const Assign *);
 
 /* winner.c: for max= and min=, the condition that this instance is the winner; NULL for the other
  * operators.  Makes every statement that writes the buffer record what the condition needs. */
@@ -46,7 +47,7 @@ Expr *grad_when(Grad *, Expr *e, int i);
 bool grad_is_flat(Op, int i); /* that derivative is zero whatever the arguments */
 Expr *grad_not(Grad *, Expr *cond);
 Expr *grad_and(Grad *, Expr *a, Expr *b); /* of conditions; NULL: always */
-/* a where the condition holds, else b; NULL is a condition that always does, or a value of 0. */
+/* a where the condition holds, else b.  NULL: a condition that always does; a value of zero. */
 Expr *grad_select(Grad *, Expr *cond, Expr *a, Expr *b);
 
 /* algebra.c */

@@ -13,18 +13,55 @@ typedef struct List {
     int n, cap;
 } List;
 
-typedef struct Nodes { /* of one value, children first */
+/* A part of a node's cotangent.  Under select, max and min a node is evaluated only where it is
+ * chosen, and only there is its cotangent known: elsewhere it is zero, but the factors in it may
+ * not exist. */
+typedef struct Part Part;
+struct Part {
+    Expr *x, *when; /* NULL: zero; always */
+    bool total;     /* x may be evaluated elsewhere too, and is zero there */
+    Part *next;
+};
+
+typedef struct Reverse {
     Grad *g;
-    Expr **e;
+    const Assign *a; /* whose value is being differentiated */
+    Expr **node;     /* what varies in it, each before its arguments */
     int n, cap;
-} Nodes;
+    Memo met, depends;
+    Part **part; /* of the old program's nodes, by id: of their cotangents */
+} Reverse;
 
-static void add_node(Expr *e, void *ctx)
+/* Children first, the last one first; turned around at the end. */
+static void list_nodes(Reverse *r, Expr *e)
 {
-    Nodes *l = ctx;
+    Expr **met = ir_memo(r->g->p, &r->met, e);
 
-    l->e = arena_grow(l->g->p->arena, l->e, l->n, &l->cap, sizeof *l->e);
-    l->e[l->n++] = e;
+    if (*met != NULL || !grad_depends(r->g, e, r->g->active, &r->depends))
+        return;
+    *met = e;
+    for (int i = e->nargs - 1; i >= 0 && e->op != OP_load; i--)
+        if (!grad_is_flat((Op)e->op, i))
+            list_nodes(r, e->arg[i]);
+    r->node = arena_grow(r->g->p->arena, r->node, r->n, &r->cap, sizeof *r->node);
+    r->node[r->n++] = e;
+}
+
+static void find_nodes(Reverse *r, const Assign *a)
+{
+    r->a = a;
+    r->n = 0;
+    r->met = (Memo){ 0 };
+    r->depends = (Memo){ 0 };
+    list_nodes(r, a->value);
+    for (int i = 0; i < r->n / 2; i++) {
+        Expr *e = r->node[i];
+
+        r->node[i] = r->node[r->n - 1 - i];
+        r->node[r->n - 1 - i] = e;
+    }
+    for (int i = 0; i < r->n; i++)
+        r->part[r->node[i]->id] = NULL;
 }
 
 /* Whether there may be no entry where the access looks by coordinate. */
@@ -41,13 +78,14 @@ static bool may_miss(Expr *load)
     return false;
 }
 
-/* The cotangents of the nodes of one value.  A node under select, max or min is evaluated only
- * where it is chosen, and only there is its cotangent known: elsewhere it is zero, but the factors
- * in it may not exist. */
-typedef struct Cotangents {
-    Grad *g;
-    Memo value, when; /* NULL: zero; always */
-} Cotangents;
+/* Whether the access names an entry in every slot, so that it never fails. */
+static bool is_plain(Expr *load)
+{
+    for (int s = 0; s < load->nargs; s++)
+        if (load->arg[s]->op != OP_var)
+            return false;
+    return true;
+}
 
 static bool excludes(Grad *g, Expr *a, Expr *b)
 {
@@ -76,8 +114,8 @@ static bool are_sides(Grad *g, Expr *a, Expr *b, Expr **before, Expr **choice)
 /* Where a or b holds; NULL: everywhere. */
 static Expr *either(Grad *g, Expr *a, Expr *b)
 {
-    if (a == NULL || b == NULL)
-        return NULL;
+    if (a == NULL || b == NULL || a == b)
+        return a == b ? a : NULL;
     for (Expr *e = b; e->op == OP_and; e = e->arg[0])
         if (e->arg[0] == a)
             return a;
@@ -85,53 +123,101 @@ static Expr *either(Grad *g, Expr *a, Expr *b)
 }
 
 /* Adds x, where a condition holds, to the cotangent of e. */
-static void contribute(Cotangents *c, Expr *e, Expr *x, Expr *when)
+static void contribute(Reverse *r, Expr *e, Expr *x, Expr *when)
 {
-    Grad *g = c->g;
-    Expr *had = *ir_memo(g->p, &c->value, e), *had_when = *ir_memo(g->p, &c->when, e);
-    Expr *before, *choice;
+    Part **at = &r->part[e->id];
 
-    if (had == NULL || had_when == when) {
-        x = grad_plus(g, had, x);
-    } else if (are_sides(g, had_when, when, &before, &choice)) {
-        x = grad_select(g, choice, had, x);
-        when = before;
-    } else {
-        x = grad_plus(g, grad_select(g, had_when, had, NULL), grad_select(g, when, x, NULL));
-        when = either(g, had_when, when);
-    }
-    *ir_memo(g->p, &c->value, e) = x;
-    *ir_memo(g->p, &c->when, e) = when;
+    for (; *at != NULL; at = &(*at)->next)
+        if ((*at)->when == when) {
+            (*at)->x = grad_plus(r->g, (*at)->x, x);
+            return;
+        }
+    *at = arena_alloc(r->g->p->arena, sizeof **at);
+    **at = (Part){ .x = x, .when = when };
 }
 
-/* From the root down: each node is complete before its arguments. */
-static void propagate(Cotangents *c, const Nodes *l, const Assign *a)
+/* Joins q to p when they hold in the same place or are the sides of one choice. */
+static bool join(Reverse *r, Part *p, const Part *q)
 {
-    Grad *g = c->g;
-    Memo depends = { 0 };
+    Expr *before, *choice;
 
-    contribute(c, a->value, ir_load(g->p, g->dual[a->out->buf->id], a->out->arg, a->out->nargs),
-               NULL);
-    for (int i = l->n - 1; i >= 0; i--) {
-        Expr *e = l->e[i], *x = *ir_memo(g->p, &c->value, e), *when = *ir_memo(g->p, &c->when, e);
+    if (p->when == q->when) {
+        p->x = grad_plus(r->g, p->x, q->x);
+    } else if (are_sides(r->g, p->when, q->when, &before, &choice)) {
+        p->x = grad_select(r->g, choice, p->x, q->x);
+        p->when = before;
+    } else {
+        return false;
+    }
+    return true;
+}
 
-        for (int k = 0; k < e->nargs && e->op != OP_load && x != NULL; k++)
-            if (!grad_is_flat((Op)e->op, k) && grad_depends(g, e->arg[k], g->active, &depends))
-                contribute(c, e->arg[k],
-                           grad_chain(g, e, k, x, e == a->value ? grad_result(a) : NULL),
-                           grad_and(g, when, grad_when(g, e, k)));
+/* Joins two parts; false when there are none to join. */
+static bool join_some(Reverse *r, Part *list)
+{
+    for (Part *p = list; p != NULL; p = p->next)
+        for (Part **q = &p->next; *q != NULL; q = &(*q)->next)
+            if (join(r, p, *q)) {
+                *q = (*q)->next;
+                return true;
+            }
+    return false;
+}
+
+/* Makes the cotangent of a node one part; false when it is zero. */
+static bool complete(Reverse *r, Expr *e)
+{
+    Part *list = r->part[e->id], all = { .total = true };
+
+    while (join_some(r, list))
+        ;
+    if (list != NULL)
+        all.when = list->when;
+    for (Part *p = list; p != NULL; p = p->next)
+        all.when = either(r->g, all.when, p->when);
+    for (Part *p = list; p != NULL; p = p->next) {
+        bool everywhere = p->when == all.when;
+
+        if (p->x == NULL)
+            continue;
+        all.x = grad_plus(r->g, all.x, grad_select(r->g, everywhere ? NULL : p->when, p->x, NULL));
+        all.total = all.total && !everywhere;
+    }
+    if (list != NULL)
+        *list = all;
+    if (all.x == NULL)
+        r->part[e->id] = NULL;
+    return all.x != NULL;
+}
+
+/* From the root down, so that each node is complete before its arguments. */
+static void propagate(Reverse *r)
+{
+    Grad *g = r->g;
+    const Expr *out = r->a->out;
+
+    contribute(r, r->a->value, ir_load(g->p, g->dual[out->buf->id], out->arg, out->nargs), NULL);
+    for (int i = 0; i < r->n; i++) {
+        Expr *e = r->node[i], *same = e == r->a->value ? grad_result(g, r->a) : NULL;
+
+        if (!complete(r, e) || e->op == OP_load)
+            continue;
+        for (int k = 0; k < e->nargs; k++)
+            if (!grad_is_flat((Op)e->op, k) && grad_depends(g, e->arg[k], g->active, &r->depends))
+                contribute(r, e->arg[k], grad_chain(g, e, k, r->part[e->id]->x, same),
+                           grad_and(g, r->part[e->id]->when, grad_when(g, e, k)));
     }
 }
 
 /* How many different accesses to the buffer of e have a cotangent, and which of them e is. */
-static int occurrence(Cotangents *c, const Nodes *l, Expr *e)
+static int occurrence(const Reverse *r, Expr *e)
 {
     int count = 0, which = 0;
 
-    for (int i = 0; i < l->n; i++) {
-        Expr *f = l->e[i];
+    for (int i = 0; i < r->n; i++) {
+        Expr *f = r->node[i];
 
-        if (f->op != OP_load || f->buf != e->buf || *ir_memo(c->g->p, &c->value, f) == NULL)
+        if (f->op != OP_load || f->buf != e->buf || r->part[f->id] == NULL)
             continue;
         count++;
         if (f == e)
@@ -140,37 +226,45 @@ static int occurrence(Cotangents *c, const Nodes *l, Expr *e)
     return count > 1 ? which : 0;
 }
 
-static Assign gradient(Cotangents *c, const Nodes *l, const Assign *a, Expr *load, Expr *guard)
+static Assign gradient(Reverse *r, Expr *load, Expr *guard)
 {
-    Grad *g = c->g;
+    Grad *g = r->g;
+    const Part *part = r->part[load->id];
     Assign d = { .op = A_ADD };
 
-    d.label = grad_label(g, a->label, load->buf->name, occurrence(c, l, load));
+    d.label = grad_label(g, r->a->label, load->buf->name, occurrence(r, load));
     d.out = ir_load(g->p, g->dual[load->buf->id], load->arg, load->nargs);
-    d.value = ir_simplify(g->p, *ir_memo(g->p, &c->value, load), &g->simple);
-    d.guard = grad_and(g, guard, *ir_memo(g->p, &c->when, load));
+    d.value = grad_tidy(g, part->x);
+    d.guard = grad_and(g, guard, part->total && is_plain(load) ? NULL : part->when);
     if (may_miss(load))
-        d.guard = grad_and(g, d.guard, ir_op1(g->p, OP_stored, load));
+        d.guard = grad_and(g, d.guard, ir_op1(g->p, OP_stored, d.out));
+    d.guard = grad_tidy(g, d.guard);
     return d;
 }
 
-static void gradients_of_assign(Grad *g, const Assign *a, List *out)
+/* Whether there is a cotangent: given, or written by what reads the buffer. */
+static bool has_cotangent(const Grad *g, const Buf *b)
 {
-    Nodes l = { .g = g };
-    Cotangents c = { .g = g };
+    return g->active[b->id] && (g->of[b->id] || g->dual[b->id]->written);
+}
+
+static void gradients_of_assign(Reverse *r, const Assign *a, List *out)
+{
+    Grad *g = r->g;
     Expr *guard;
 
-    if (a->op == A_INSERT || !g->active[a->out->buf->id] ||
-        !grad_depends(g, a->value, g->active, &(Memo){ 0 }))
+    if (a->op == A_INSERT || !has_cotangent(g, a->out->buf))
+        return;
+    find_nodes(r, a);
+    if (r->n == 0)
         return;
     guard = grad_and(g, a->guard, grad_winner(g, a));
-    ir_visit(g->p, a->value, add_node, &l, &(Memo){ 0 });
-    propagate(&c, &l, a);
-    for (int i = 0; i < l.n; i++) {
-        if (l.e[i]->op != OP_load || *ir_memo(g->p, &c.value, l.e[i]) == NULL)
+    propagate(r);
+    for (int i = 0; i < r->n; i++) {
+        if (r->node[i]->op != OP_load || r->part[r->node[i]->id] == NULL)
             continue;
         out->a = arena_grow(g->p->arena, out->a, out->n, &out->cap, sizeof *out->a);
-        out->a[out->n++] = gradient(&c, &l, a, l.e[i], guard);
+        out->a[out->n++] = gradient(r, r->node[i], guard);
     }
 }
 
@@ -217,15 +311,17 @@ static void add_duals(Grad *g)
 Prog *grad_reverse(Arena *arena, const Prog *p, const GradOptions *opt)
 {
     Grad g;
+    Reverse r = { .g = &g };
 
     grad_begin(&g, arena, p, opt, 'd');
+    r.part = arena_array(arena, g.p->nexpr, sizeof(Part *));
     add_duals(&g);
     for (int i = g.nstmt - 1; i >= 0; i--) {
         const Stmt *s = g.p->stmt[i];
         List list = { 0 };
 
         for (int k = 0; k < s->nassign; k++)
-            gradients_of_assign(&g, &s->assign[k], &list);
+            gradients_of_assign(&r, &s->assign[k], &list);
         if (list.n > 0)
             ir_stmt(g.p, s->bind, s->nbind, list.a, list.n);
     }

@@ -27,13 +27,32 @@ static void want_float(Grad *g, const Buf *b)
                  ir_type[b->type].name);
 }
 
+static bool is_input(const Buf *b)
+{
+    return b->kind == B_ARG && !b->written && ir_type[b->type].floats;
+}
+
+static bool is_output(const Buf *b)
+{
+    return b->kind != B_TEMP && b->written && ir_type[b->type].floats;
+}
+
+/* The default: every buffer of a kind; `what` is that kind. */
+static void choose_all(Grad *g, bool *set, bool (*wanted)(const Buf *), const char *what)
+{
+    bool any = false;
+
+    for (int i = 0; i < g->nbuf; i++)
+        any = (set[i] = wanted(g->p->buf[i])) || any;
+    if (!any)
+        ir_throw(g->p, ST_ARG, "the program has no floating-point %s, so there is no derivative",
+                 what);
+}
+
 static void choose_wrt(Grad *g)
 {
-    for (int i = 0; i < g->nbuf && g->opt->nwrt == 0; i++) {
-        const Buf *b = g->p->buf[i];
-
-        g->wrt[i] = b->kind == B_ARG && !b->written && ir_type[b->type].floats;
-    }
+    if (g->opt->nwrt == 0)
+        choose_all(g, g->wrt, is_input, "input");
     for (int i = 0; i < g->opt->nwrt; i++) {
         const Buf *b = find(g, "wrt", g->opt->wrt[i]);
 
@@ -41,7 +60,7 @@ static void choose_wrt(Grad *g)
         if (b->kind == B_INOUT)
             ir_throw(g->p, ST_ARG, "%s is inout: what concerns its first content is the derivative "
                      "of its last; choose an input", b->name);
-        if (b->written || b->kind != B_ARG)
+        if (!is_input(b))
             ir_throw(g->p, ST_ARG, "%s is computed by the program; choose an input", b->name);
         g->wrt[b->id] = true;
     }
@@ -49,16 +68,13 @@ static void choose_wrt(Grad *g)
 
 static void choose_of(Grad *g)
 {
-    for (int i = 0; i < g->nbuf && g->opt->nof == 0; i++) {
-        const Buf *b = g->p->buf[i];
-
-        g->of[i] = b->written && b->kind != B_TEMP && ir_type[b->type].floats;
-    }
+    if (g->opt->nof == 0)
+        choose_all(g, g->of, is_output, "output");
     for (int i = 0; i < g->opt->nof; i++) {
         const Buf *b = find(g, "of", g->opt->of[i]);
 
         want_float(g, b);
-        if (!b->written || b->kind == B_TEMP)
+        if (!is_output(b))
             ir_throw(g->p, ST_ARG, "%s is not an output of the program", b->name);
         g->of[b->id] = true;
     }
@@ -158,32 +174,23 @@ static void unbuild_axes(Grad *g)
     }
 }
 
-static void mark_load(Expr *e, void *ctx)
-{
-    bool *read = ctx;
-
-    if (e->op == OP_load)
-        read[e->buf->id] = true;
-}
-
-/* Outputs of the old program are temporaries of its derivative.  An inout buffer stays one where
- * its last content is read, as it begins with the first. */
+/* Outputs of the old program are temporaries of its derivative. */
 static void demote_outputs(Grad *g)
 {
-    bool *read = arena_array(g->p->arena, g->nbuf, sizeof *read);
-    Memo met = { 0 };
-
-    for (int i = 0; i < g->nstmt; i++)
-        for (int k = 0; k < g->p->stmt[i]->nassign; k++) {
-            const Assign *a = &g->p->stmt[i]->assign[k];
-
-            ir_visit(g->p, a->value, mark_load, read, &met);
-            if (a->guard != NULL)
-                ir_visit(g->p, a->guard, mark_load, read, &met);
-        }
     for (int i = 0; i < g->nbuf; i++)
-        if (g->p->buf[i]->written && !(g->p->buf[i]->kind == B_INOUT && read[i]))
+        if (g->p->buf[i]->written)
             g->p->buf[i]->kind = B_TEMP;
+}
+
+/* An inout buffer that is still needed begins with its first content. */
+static void restore_inout(const Grad *g, Prog *p)
+{
+    for (int i = 0; i < p->nbuf; i++) {
+        const Buf *old = ir_find_buf(g->old, p->buf[i]->name);
+
+        if (old != NULL && old->kind == B_INOUT && p->buf[i]->kind == B_TEMP)
+            p->buf[i]->kind = B_INOUT;
+    }
 }
 
 /* The number in a name like d2_X (1 for d_X), 0 when it is no such name; `end` is what follows. */
@@ -217,9 +224,8 @@ void grad_begin(Grad *g, Arena *arena, const Prog *p, const GradOptions *opt, ch
 {
     int order = order_of(p, letter);
 
-    *g = (Grad){ .old = p, .p = ir_copy(arena, p), .opt = opt, .nstmt = p->nstmt,
+    *g = (Grad){ .old = p, .p = ir_rebuild(arena, p), .opt = opt, .nstmt = p->nstmt,
                  .nbuf = p->nbuf };
-    g->p->src = NULL; /* places belong to the old text */
     if (order == 1)
         snprintf(g->mark, sizeof g->mark, "%c", letter);
     else
@@ -291,11 +297,13 @@ void grad_set_all(Grad *g, Buf *b, AssignOp op, const char *label, Buf *from)
     ir_stmt(g->p, bind, b->nfull, &a, 1);
 }
 
-Expr *grad_result(const Assign *a)
+/* A quotient is as cheap as reading it, so only a saved one counts. */
+Expr *grad_result(const Grad *g, const Assign *a)
 {
-    bool same_type = a->op == A_SET && a->value->type == a->out->buf->type;
+    const Buf *b = a->out->buf;
+    bool cheap = a->value->op == OP_div && !g->saved[b->id];
 
-    return same_type && a->out->buf->kind != B_INOUT ? a->out : NULL;
+    return a->op == A_SET && a->value->type == b->type && !cheap ? a->out : NULL;
 }
 
 static void drop_saved_companions(const Grad *g, Assign *a)
@@ -308,8 +316,31 @@ static void drop_saved_companions(const Grad *g, Assign *a)
     a->nat = n;
 }
 
+/* stored(C[...]) asks for structure alone, which the dual of C has too: then C itself need not be
+ * there. */
+static Expr *structure_of(Prog *p, Expr *e, void *ctx)
+{
+    const Grad *g = ctx;
+    Expr *load = e->op == OP_stored ? e->arg[0] : NULL;
+    Buf *dual = load != NULL && load->buf->id < g->nbuf ? g->dual[load->buf->id] : NULL;
+
+    if (dual == NULL || dual->kind == B_TEMP)
+        return e;
+    return ir_op1(p, OP_stored, ir_load(p, dual, load->arg, load->nargs));
+}
+
+static Expr *structure(Grad *g, Expr *e)
+{
+    return e == NULL ? NULL : ir_rewrite(g->p, e, structure_of, g, &g->structure);
+}
+
+Expr *grad_tidy(Grad *g, Expr *e)
+{
+    return e == NULL ? NULL : ir_simplify(g->p, structure(g, e), &g->simple);
+}
+
 /* Insertions, and what computes a saved buffer, are not done again. */
-static void drop_saved(Grad *g)
+static void tidy_old(Grad *g)
 {
     for (int i = 0; i < g->nstmt; i++) {
         Stmt *s = g->p->stmt[i];
@@ -319,6 +350,8 @@ static void drop_saved(Grad *g)
             if (s->assign[k].op == A_INSERT || g->saved[s->assign[k].out->buf->id])
                 continue;
             drop_saved_companions(g, &s->assign[k]);
+            s->assign[k].value = structure(g, s->assign[k].value);
+            s->assign[k].guard = structure(g, s->assign[k].guard);
             s->assign[n++] = s->assign[k];
         }
         s->nassign = n;
@@ -337,8 +370,9 @@ Prog *grad_end(Grad *g, Arena *arena)
 
     text_f(&name, "%s%.*s", g->prefix, (int)(IR_MAX_NAME - strlen(g->prefix)), g->p->name);
     g->p->name = name.s;
-    drop_saved(g);
+    tidy_old(g);
     p = ir_prune(arena, g->p);
+    restore_inout(g, p);
     ir_check(p);
     return p;
 }

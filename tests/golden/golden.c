@@ -7,11 +7,13 @@
  *     ---- print
  *     ---- error
  *     ---- grad --wrt A,B --save T
+ *     ---- positions
+ *     ---- share --alone
  *
  * each with the text that is expected.  `weft_golden DIR` compares, `weft_golden --rewrite DIR`
  * writes what is true now: the diff is what gets reviewed. */
+#include "api/api_int.h"
 #include "grad/grad.h"
-#include "ir/ir.h"
 #include "unit/trap.h"
 
 #include <dirent.h>
@@ -85,6 +87,22 @@ static void grad_section(Golden *g, const char *options, Text *out)
     ir_print(out, p);
 }
 
+/* What the program has become after the pass of this name, its declarations apart; `--alone`: for one
+ * thread. */
+static void pass_section(Golden *g, const char *options, Text *out)
+{
+    Text name = { .arena = g->arena }, all = { .arena = g->arena }, head = { .arena = g->arena };
+    Prog *p = checked(g);
+
+    text_put(&name, options, strcspn(options, " "));
+    api_lower_to(p, &(Isa){ .bytes = 32 }, strstr(options, "--alone") != NULL,
+                 api_find_pass(p, name.s));
+    ir_print(&all, p);
+    p->nphase = 0;
+    ir_print(&head, p);
+    text_str(out, all.s + head.n);
+}
+
 static const struct {
     const char *name;
     Section *fn;
@@ -99,6 +117,9 @@ static Section *find_section(const char *name, size_t n)
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
         if (strlen(sections[i].name) == n && memcmp(sections[i].name, name, n) == 0)
             return sections[i].fn;
+    for (const Pass *s = api_pass; s->name != NULL; s++)
+        if (s->gives != STAGE_COORDINATES && strlen(s->name) == n && memcmp(s->name, name, n) == 0)
+            return pass_section;
     return NULL;
 }
 
