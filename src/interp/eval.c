@@ -31,7 +31,7 @@ static int deeper(int a, int b)
 
 static int use_load(Run *x, Expr *e)
 {
-    Node *n = &x->node[e->id];
+    Known *n = &x->node[e->id];
     int depth = 0;
 
     if (!x->buf[e->buf->id].ready)
@@ -47,7 +47,7 @@ static int use_load(Run *x, Expr *e)
 
 int interp_use(Run *x, Expr *e)
 {
-    Node *n = &x->node[e->id];
+    Known *n = &x->node[e->id];
     int depth = 0;
 
     if (n->nest == x->nest)
@@ -221,7 +221,7 @@ static int64_t find_place(Run *x, Expr *load)
 
 int64_t interp_place(Run *x, Expr *load)
 {
-    Node *n = &x->node[load->id];
+    Known *n = &x->node[load->id];
 
     if (n->placed != x->epoch[n->depth]) {
         n->place = find_place(x, load);
@@ -240,17 +240,11 @@ static Val load_value(Run *x, Expr *e)
 
 static Val operate(Run *x, Expr *e)
 {
-    Type t = e->arg[0]->type;
-    Val a, b = { 0 };
+    Val a = interp_eval(x, e->arg[0]), b = { 0 };
 
     if (e->nargs > 1)
-        t = ir_promote(t, e->arg[1]->type);
-    if (e->type != T_bool) /* that of exp(i), f32(x) is wider */
-        t = e->type;
-    a = interp_convert(interp_eval(x, e->arg[0]), e->arg[0]->type, t);
-    if (e->nargs > 1)
-        b = interp_convert(interp_eval(x, e->arg[1]), e->arg[1]->type, t);
-    return interp_op(x, (Op)e->op, t, a, b);
+        b = interp_eval(x, e->arg[1]);
+    return interp_apply(x, e, a, b);
 }
 
 static Val compute(Run *x, Expr *e)
@@ -281,7 +275,7 @@ static Val compute(Run *x, Expr *e)
 
 Val interp_eval(Run *x, Expr *e)
 {
-    Node *n = &x->node[e->id];
+    Known *n = &x->node[e->id];
 
     if (n->valued != x->epoch[n->depth]) {
         n->val = compute(x, e);

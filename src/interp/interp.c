@@ -70,8 +70,8 @@ static Run *new_run(Arena *arena, const Prog *p, Env *env)
     return x;
 }
 
-/* The values of a const buffer as an array of its type; those of `rows` stay f64. */
-static Array const_array(Run *x, const Buf *b)
+/* Those of `rows` stay f64. */
+Array interp_const(Run *x, const Buf *b)
 {
     Array a = { .n = b->n, .type = b->rows ? T_f64 : b->type };
 
@@ -99,7 +99,7 @@ static void ready_buf(Run *x, const Buf *b)
 
     ir_layout(x->arena, x->prog, x->env, b, &s->layout);
     if (b->kind == B_CONST) {
-        s->data = const_array(x, b);
+        s->data = interp_const(x, b);
     } else {
         if (given->data == NULL && !(s->writers > 0 && b->kind != B_INOUT) &&
             (s->layout.n != 0 || given->n != 0))
@@ -188,7 +188,7 @@ static void end_group(Run *x, const Buf *b)
 }
 
 /* Strictly better wins, so that the first of a tie stays; then so does the first NaN. */
-static bool beats(AssignOp op, Type t, Val v, Val old)
+bool interp_beats(AssignOp op, Type t, Val v, Val old)
 {
     if (!ir_type[t].floats)
         return op == A_MAX ? v.i > old.i : v.i < old.i;
@@ -211,7 +211,7 @@ static bool reduce(Run *x, const Assign *a, int64_t at, Val v)
     s->reached[at] = 1;
     if (a->op == A_ADD)
         v = interp_op(x, OP_add, s->sum.type, old, v);
-    else if (a->op != A_SET && !(first && b->kind != B_INOUT) && !beats(a->op, s->sum.type, v, old))
+    else if (a->op != A_SET && !(first && b->kind != B_INOUT) && !interp_beats(a->op, s->sum.type, v, old))
         return false;
     interp_put(&s->sum, at, v);
     return true;
@@ -277,7 +277,7 @@ void interp_check(Arena *arena, const Prog *p, Env *env)
     interp_ready_axes(new_run(arena, p, env));
 }
 
-void interp_run(Arena *arena, const Prog *p, Env *env)
+static void run_stmts(Arena *arena, const Prog *p, Env *env)
 {
     Run *x = new_run(arena, p, env);
 
@@ -285,4 +285,12 @@ void interp_run(Arena *arena, const Prog *p, Env *env)
     for (int i = 0; i < p->nstmt; i++)
         for (int j = 0; j < p->stmt[i]->nassign; j++)
             run_assign(x, p->stmt[i], &p->stmt[i]->assign[j]);
+}
+
+void interp_run(Arena *arena, const Prog *p, Env *env)
+{
+    if (p->stage == STAGE_COORDINATES)
+        run_stmts(arena, p, env);
+    else
+        interp_loops(arena, p, env, NULL, NULL);
 }

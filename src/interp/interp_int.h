@@ -40,14 +40,14 @@ typedef struct BufState {
 
 /* An expression in the nest that is running.  What it depends on moves only with the binders down
  * to `depth`, so its value holds until the innermost of those has moved. */
-typedef struct Node {
+typedef struct Known {
     uint64_t valued, placed; /* the epoch that val and place are of */
     Val val;
     int64_t place; /* OP_load: which element, -1 when it is not stored */
     Expr **index;  /* OP_load: by place in full; NULL: told by a position further on */
     int depth;     /* 1 + the innermost binder, 0 when there is none */
     int nest;      /* the nest that `depth` is of */
-} Node;
+} Known;
 
 typedef struct Run Run;
 struct Run {
@@ -56,7 +56,7 @@ struct Run {
     Env *env;
     AxisState *axis;
     BufState *buf;
-    Node *node;
+    Known *node;
     int64_t *pos, *first; /* by Var.id: its position, and the first under the same parent */
 
     /* The nest that is running. */
@@ -74,6 +74,7 @@ struct Run {
 /* value.c: arithmetic on values; elements of arrays. */
 Val interp_convert(Val, Type from, Type to);
 Val interp_op(Run *, Op, Type, Val a, Val b); /* Type: of the operands; b: when there are two */
+Val interp_apply(Run *, Expr *, Val a, Val b); /* the operator to the values of its arguments */
 Val interp_get(const Array *, int64_t i);
 bool interp_put(const Array *, int64_t i, Val); /* false: it does not fit */
 
@@ -103,6 +104,8 @@ void interp_insert(Run *);     /* body of |=; the job is the Assign */
 void interp_freeze(Run *, const Axis *);
 
 /* interp.c */
+bool interp_beats(AssignOp, Type, Val v, Val old); /* v wins over old in max= or min= */
+Array interp_const(Run *, const Buf *); /* its values, as an array of its type */
 void interp_allot(Run *, Array *, int64_t n, Type, const char *name, const char *part);
 
 #endif

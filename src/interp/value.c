@@ -51,6 +51,7 @@ static Val int_op(Run *x, Op op, int64_t a, int64_t b)
     case OP_ge: r.i = a >= b; break;
     case OP_eq: r.i = a == b; break;
     case OP_ne: r.i = a != b; break;
+    case OP_fits: r.i = 1; break; /* a has been computed */
     default: r.i = a; break; /* stop */
     }
     if (bad)
@@ -105,6 +106,20 @@ Val interp_op(Run *x, Op op, Type t, Val a, Val b)
     if (op >= OP_lt && op <= OP_ne)
         return (Val){ .i = float_compare(op, a.f, b.f) };
     return interp_convert((Val){ .f = float_op(op, a.f, b.f) }, T_f64, t);
+}
+
+Val interp_apply(Run *x, Expr *e, Val a, Val b)
+{
+    Type t = e->arg[0]->type;
+
+    if (e->nargs > 1)
+        t = ir_promote(t, e->arg[1]->type);
+    if (e->type != T_bool) /* that of exp(i), f32(x) is wider */
+        t = e->type;
+    a = interp_convert(a, e->arg[0]->type, t);
+    if (e->nargs > 1)
+        b = interp_convert(b, e->arg[1]->type, t);
+    return interp_op(x, (Op)e->op, t, a, b);
 }
 
 Val interp_get(const Array *a, int64_t i)

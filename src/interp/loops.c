@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Trees of loops, run as they stand: every element is looked up inside the bounds of its array, and
+ * within a phase each belongs to the iteration that writes it. */
+#include "interp/interp_int.h"
+#include "ir/loop.h"
+
+#include <math.h>
+
+typedef struct Store { /* an array of the tree */
+    bool ready;
+    Layout layout; /* of a buffer, or of what is laid out like one */
+    Array data;
+    int64_t *owner; /* by element: the iteration, over all phases, that wrote it */
+} Store;
+
+typedef struct Loops {
+    Run *x; /* for arithmetic and messages */
+    const Prog *prog;
+    Env *env;
+    Store *buf, *aux; /* by id */
+    Val *local;       /* by Local.id */
+    uint64_t tick;    /* goes on when a value may have changed */
+    uint64_t *valued; /* by Expr.id: the tick that val is of */
+    Val *val;
+    uint64_t *fitting; /* by Expr.id: the tick at which it could be computed */
+    int64_t before; /* iterations of all earlier phases, plus 1 */
+    int64_t now;    /* the iteration that runs, counted with those; 0 when the phase has none */
+    const Node *phase;
+    Val first; /* where its loop begins */
+} Loops;
+
+/* Its elements are those of a buffer. */
+static bool is_laid_out(const Buf *b)
+{
+    return b->id < LOOP_OWN || b->kind == B_TEMP;
+}
+
+static Array array_of(Loops *r, const Buf *b, const Store *s)
+{
+    Array *given;
+    Layout l;
+
+    if (b->kind == B_CONST)
+        return interp_const(r->x, b);
+    if (b->of != NULL && b->nfull > 0) {
+        ir_layout(r->x->arena, r->prog, r->env, b, &l);
+        return (Array){ l.slot[b->of_k].before, l.slot[b->of_k].span.total + 1, T_i64 };
+    }
+    if (b->of != NULL)
+        return b->of_k < 0 ? r->env->start[b->of->id] : r->env->coord[b->of->id][b->of_k];
+    if (b->id >= LOOP_OWN)
+        return (Array){ arena_array(r->x->arena, s->layout.n, ir_type[b->type].bytes), s->layout.n,
+                        b->type };
+    given = &r->env->buf[b->id];
+    if (given->data == NULL && (!b->written || b->kind == B_INOUT) &&
+        (s->layout.n != 0 || given->n != 0))
+        err_throw(r->x->arena->err, ST_BIND, "%s is not given; bind %lld elements of %s", b->name,
+                  (long long)s->layout.n, ir_type[b->type].name);
+    interp_allot(r->x, given, s->layout.n, b->type, b->name, "");
+    return *given;
+}
+
+static Store *store_of(Loops *r, const Buf *b)
+{
+    Store *s = b->id < LOOP_OWN ? &r->buf[b->id] : &r->aux[b->id - LOOP_OWN];
+
+    if (!s->ready) {
+        if (is_laid_out(b))
+            ir_layout(r->x->arena, r->prog, r->env, b, &s->layout);
+        s->data = array_of(r, b, s);
+        s->ready = true;
+    }
+    return s;
+}
+
+static Val eval(Loops *r, Expr *e);
+
+/* Which element of its array a cell is. */
+static int64_t element(Loops *r, Expr *cell)
+{
+    const Store *s = store_of(r, cell->buf);
+    bool dims = r->prog->stage == STAGE_POSITIONS && is_laid_out(cell->buf);
+    int64_t at = 0;
+
+    for (int d = 0; d < cell->nargs; d++) {
+        int64_t n = dims ? s->layout.extent[d] : s->data.n, i = eval(r, cell->arg[d]).i;
+
+        if (i < 0 || i >= n)
+            interp_fail(r->x, "index %lld of %s is outside 0..%lld", (long long)i, cell->buf->name,
+                        (long long)n);
+        at = at * n + i;
+    }
+    return at;
+}
+
+typedef struct Search { /* of an axis, at one position */
+    Loops *r;
+    const Axis *axis;
+    int64_t lo, p;
+    Expr *leaf[IR_MAX_RANK]; /* the context's, and */
+    Expr *const *value;      /* what stands for each */
+} Search;
+
+static int64_t coordinate(Search *f, int k);
+
+/* A computed coordinate: of own ones, and of ancestors' that the context tells. */
+static int64_t computed(Search *f, Expr *e)
+{
+    int64_t v[2] = { 0, 0 };
+    int i = 0;
+
+    if (e->op == OP_int)
+        return e->i;
+    if (e->op == OP_size)
+        return f->r->env->size[e->size->id];
+    if (e->op == OP_coord || e->op == OP_loc || e->op == OP_pos) {
+        if (e->var->axis == f->axis)
+            return e->op == OP_coord ? coordinate(f, e->k) : f->p - f->lo;
+        while (f->leaf[i] != e)
+            i++;
+        return eval(f->r, f->value[i]).i;
+    }
+    for (; i < e->nargs; i++)
+        v[i] = computed(f, e->arg[i]);
+    return interp_op(f->r->x, (Op)e->op, T_i64, (Val){ .i = v[0] }, (Val){ .i = v[1] }).i;
+}
+
+static int64_t coordinate(Search *f, int k)
+{
+    const Coord *c = &f->axis->coord[k];
+    Array load = f->r->env->coord[f->axis->id][k];
+    int64_t n = c->kind == C_LOAD ? load.n : c->n;
+
+    if (c->kind == C_IDENT)
+        return f->p - f->lo;
+    if (c->kind == C_EXPR)
+        return computed(f, c->expr);
+    if (f->p < 0 || f->p >= n)
+        interp_fail(f->r->x, "position %lld of axis %s is outside 0..%lld", (long long)f->p,
+                    f->axis->name, (long long)n);
+    return c->kind == C_LOAD ? ir_array_int(&load, f->p) : c->table[f->p];
+}
+
+/* Whether the position has the coordinates, and is not padding. */
+static bool is_found(Search *f, Expr *const *want)
+{
+    const Axis *a = f->axis;
+
+    for (int k = 0; k < a->ncoord; k++) {
+        int64_t v = coordinate(f, k);
+
+        if (v != eval(f->r, want[k]).i)
+            return false;
+        if ((a->flags & AX_PADDED) && a->coord[k].bound != NULL &&
+            (v < 0 || v >= ir_eval_size(f->r->prog, f->r->env, a->coord[k].bound)))
+            return false;
+    }
+    return true;
+}
+
+static Val find(Loops *r, Expr *e)
+{
+    int64_t hi = eval(r, e->arg[1]).i;
+    Search f = { .r = r, .axis = e->axis, .lo = eval(r, e->arg[0]).i,
+                 .value = e->arg + 2 + e->axis->ncoord };
+
+    loop_context(e->axis, f.leaf, IR_MAX_RANK);
+    for (f.p = f.lo; f.p < hi; f.p++)
+        if (is_found(&f, e->arg + 2))
+            return (Val){ .i = f.p };
+    return (Val){ .i = -1 };
+}
+
+/* The last parent whose entries begin at p or before it. */
+static Val above(Loops *r, Expr *e)
+{
+    Span s = ir_axis_span(r->prog, r->env, e->axis);
+    int64_t p = eval(r, e->arg[0]).i, q = s.parents - 1;
+
+    if (p < 0 || p >= s.total)
+        interp_fail(r->x, "position %lld of axis %s is outside 0..%lld", (long long)p,
+                    e->axis->name, (long long)s.total);
+    while (ir_span_first(&s, q) > p)
+        q--;
+    return (Val){ .i = q };
+}
+
+static bool fits(Loops *r, Expr *e);
+
+/* Whether the arguments that e would look at can be computed. */
+static bool args_fit(Loops *r, Expr *e)
+{
+    for (int i = 0; i < e->nargs; i++) {
+        bool first = i > 0 && eval(r, e->arg[0]).i;
+
+        if ((e->op == OP_select && i > 0 && first != (i == 1)) || (e->op == OP_and && i > 0 && !first) ||
+            (e->op == OP_or && first))
+            continue;
+        if (!fits(r, e->arg[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool result_fits(Loops *r, Expr *e)
+{
+    bool may_not = (e->op >= OP_neg && e->op <= OP_mod) || e->op == OP_abs;
+    int64_t a, b, out;
+
+    if (e->type != T_i64 || !may_not)
+        return true;
+    a = eval(r, e->arg[0]).i;
+    b = e->nargs > 1 ? eval(r, e->arg[1]).i : 0;
+    switch (e->op) {
+    case OP_add: return !int_add(a, b, &out);
+    case OP_sub: return !int_sub(a, b, &out);
+    case OP_mul: return !int_mul(a, b, &out);
+    case OP_div: return !int_div(a, b, &out);
+    case OP_mod: return !int_mod(a, b, &out);
+    default: return a != INT64_MIN; /* neg, abs */
+    }
+}
+
+/* Whether e can be computed: no integer in it leaves 64 bits or is divided by zero. */
+static bool fits(Loops *r, Expr *e)
+{
+    if (r->fitting[e->id] == r->tick)
+        return true;
+    if (!args_fit(r, e) || !result_fits(r, e))
+        return false;
+    r->fitting[e->id] = r->tick;
+    return true;
+}
+
+static Val fused(Loops *r, Expr *e)
+{
+    double v[3];
+
+    for (int i = 0; i < 3; i++)
+        v[i] = interp_convert(eval(r, e->arg[i]), (Type)e->arg[i]->type, (Type)e->type).f;
+    if (e->type == T_f32) /* a sum of doubles would be rounded twice */
+        return (Val){ .f = (double)fmaf((float)v[0], (float)v[1], (float)v[2]) };
+    return (Val){ .f = fma(v[0], v[1], v[2]) };
+}
+
+static Val compute(Loops *r, Expr *e)
+{
+    Expr *side;
+
+    switch (e->op) {
+    case OP_int: return (Val){ .i = e->i };
+    case OP_real: return (Val){ .f = e->f };
+    case OP_size: return (Val){ .i = r->env->size[e->size->id] };
+    case OP_count: return (Val){ .i = ir_axis_total(r->prog, r->env, e->axis) };
+    case OP_local: return r->local[e->local->id];
+    case OP_cell: return interp_get(&store_of(r, e->buf)->data, element(r, e));
+    case OP_find: return find(r, e);
+    case OP_above: return above(r, e);
+    case OP_fits: return (Val){ .i = fits(r, e->arg[0]) };
+    case OP_fma: return fused(r, e);
+    case OP_and: return (Val){ .i = eval(r, e->arg[0]).i && eval(r, e->arg[1]).i };
+    case OP_or: return (Val){ .i = eval(r, e->arg[0]).i || eval(r, e->arg[1]).i };
+    case OP_not: return (Val){ .i = !eval(r, e->arg[0]).i };
+    case OP_select:
+        side = e->arg[eval(r, e->arg[0]).i ? 1 : 2];
+        return interp_convert(eval(r, side), (Type)side->type, (Type)e->type);
+    default:
+        return interp_apply(r->x, e, eval(r, e->arg[0]),
+                            e->nargs > 1 ? eval(r, e->arg[1]) : (Val){ 0 });
+    }
+}
+
+/* Each shared part once a line. */
+static Val eval(Loops *r, Expr *e)
+{
+    if (r->valued[e->id] != r->tick) {
+        r->val[e->id] = compute(r, e);
+        r->valued[e->id] = r->tick;
+    }
+    return r->val[e->id];
+}
+
+static void own(Loops *r, const Buf *b, Store *s, int64_t at)
+{
+    if (r->now == 0)
+        return;
+    if (s->owner == NULL)
+        s->owner = arena_array(r->x->arena, s->data.n, sizeof *s->owner);
+    if (s->owner[at] >= r->before && s->owner[at] != r->now)
+        interp_fail(r->x, "element %lld of %s is written by iterations %lld and %lld of one phase",
+                    (long long)at, b->name, (long long)(s->owner[at] - r->before),
+                    (long long)(r->now - r->before));
+    s->owner[at] = r->now;
+}
+
+static void put(Loops *r, Expr *cell, int64_t at, Val v)
+{
+    Store *s = store_of(r, cell->buf);
+
+    own(r, cell->buf, s, at);
+    if (!interp_put(&s->data, at, v))
+        interp_fail(r->x, "element %lld of %s is %lld, which does not fit an i32", (long long)at,
+                    cell->buf->name, (long long)v.i);
+}
+
+/* What v makes of old; false when old stays.  `reached`: old is not only where max= begins. */
+static bool combine(Loops *r, AssignOp op, Type t, bool reached, Val old, Val *v)
+{
+    int64_t sum;
+
+    if (op == A_ADD && t == T_i64 && int_add(old.i, v->i, &sum))
+        interp_fail(r->x, "the sum of an element overflows: %lld + %lld", (long long)old.i,
+                    (long long)v->i);
+    if (op == A_ADD)
+        *v = interp_op(r->x, OP_add, t, old, *v);
+    return op <= A_ADD || !reached || interp_beats(op, t, *v, old);
+}
+
+/* A companion's element, which has the number of the element that it accompanies. */
+static int64_t beside(Loops *r, Expr *cell, int64_t at)
+{
+    if (element(r, cell) != at)
+        interp_fail(r->x, "%s is stored to at element %lld, beside element %lld", cell->buf->name,
+                    (long long)element(r, cell), (long long)at);
+    return at;
+}
+
+static void store(Loops *r, const Node *n)
+{
+    Type t = (Type)n->out->type;
+    Val v = interp_convert(eval(r, n->value), (Type)n->value->type, t), old;
+    const At *mark = loop_mark(n);
+    int64_t at;
+
+    if (n->out->op == OP_local) {
+        if (combine(r, n->op, t, true, r->local[n->out->local->id], &v))
+            r->local[n->out->local->id] = v;
+        return;
+    }
+    at = element(r, n->out);
+    old = interp_get(&store_of(r, n->out->buf)->data, at);
+    if (!combine(r, n->op, t, mark == NULL || eval(r, mark->out).i != 0, old, &v))
+        return;
+    put(r, n->out, at, v);
+    for (int k = 0; k < n->nat; k++)
+        put(r, n->at[k].out, beside(r, n->at[k].out, at), eval(r, n->at[k].value));
+}
+
+static void run_nodes(Loops *r, Node *const *node, int n);
+
+static void run_for(Loops *r, const Node *n)
+{
+    int64_t lo = eval(r, n->lo).i, hi = eval(r, n->hi).i;
+
+    for (int64_t i = lo; i < hi; i++) {
+        r->local[n->local->id].i = i;
+        run_nodes(r, n->body, n->nbody);
+    }
+}
+
+static void run_node(Loops *r, const Node *n)
+{
+    r->x->what = n->label != NULL ? n->label : r->phase->label;
+    r->tick++;
+    switch (n->kind) {
+    case N_FOR: run_for(r, n); break;
+    case N_IF:
+        if (eval(r, n->cond).i)
+            run_nodes(r, n->body, n->nbody);
+        break;
+    case N_LET:
+        r->local[n->local->id] =
+            interp_convert(eval(r, n->value), (Type)n->value->type, n->local->type);
+        break;
+    case N_STORE: store(r, n); break;
+    case N_CHECK:
+        if (!eval(r, n->cond).i)
+            interp_fail(r->x, "%s", loop_fault(n->fault));
+        break;
+    }
+}
+
+static void run_nodes(Loops *r, Node *const *node, int n)
+{
+    for (int i = 0; i < n; i++)
+        run_node(r, node[i]);
+}
+
+static void run_range(void *job, int64_t begin, int64_t end)
+{
+    Loops *r = job;
+
+    for (int64_t i = begin; i < end; i++) {
+        r->now = r->before + i;
+        r->local[r->phase->local->id].i = r->first.i + i;
+        run_nodes(r, r->phase->body, r->phase->nbody);
+    }
+    r->now = 0;
+}
+
+static void run_phase(Loops *r, const Node *n, InterpCut *cut, void *with)
+{
+    int64_t trips;
+
+    r->phase = n;
+    r->x->what = n->label;
+    r->tick++;
+    if (n->kind != N_FOR || n->how != FOR_PARALLEL) {
+        run_node(r, n);
+        return;
+    }
+    r->first = eval(r, n->lo);
+    if (int_sub(eval(r, n->hi).i, r->first.i, &trips))
+        interp_fail(r->x, "a range of 2^63 iterations or more");
+    if (trips <= 0)
+        return;
+    if (cut != NULL)
+        cut(with, trips, run_range, r);
+    else
+        run_range(r, 0, trips);
+    r->before += trips;
+}
+
+void interp_loops(Arena *arena, const Prog *p, Env *env, InterpCut *cut, void *with)
+{
+    Run *x = arena_alloc(arena, sizeof *x);
+    Loops r = { .x = x, .prog = p, .env = env, .before = 1 };
+
+    *x = (Run){ .arena = arena, .prog = p, .env = env, .fault = ST_RUN };
+    interp_check(arena, p, env);
+    r.buf = arena_array(arena, p->nbuf, sizeof *r.buf);
+    r.aux = arena_array(arena, p->naux, sizeof *r.aux);
+    r.local = arena_array(arena, p->nlocal, sizeof *r.local);
+    r.valued = arena_array(arena, p->nexpr, sizeof *r.valued);
+    r.val = arena_array(arena, p->nexpr, sizeof *r.val);
+    r.fitting = arena_array(arena, p->nexpr, sizeof *r.fitting);
+    for (int i = 0; i < p->nbuf; i++)
+        if (p->buf[i]->kind != B_TEMP || p->buf[i]->written)
+            store_of(&r, p->buf[i]);
+    for (int i = 0; i < p->nphase; i++)
+        run_phase(&r, p->phase[i], cut, with);
+}

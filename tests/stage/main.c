@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * The command weft_stage: the later stages of random programs and of their gradients. */
+#include "stage/stage_test.h"
+#include "unit/test.h"
+#include "unit/trap.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "weft_stage run N SEED   N random programs and their gradients, after every pass\n"
+    "weft_stage selftest     planted defects are found\n"
+    "weft_stage all          both, at the counts of the test suite\n";
+
+typedef struct Tally {
+    int64_t passed, failed, stages, limited, errors, gradients;
+} Tally;
+
+static void show(const Trial *t, const Finding *f)
+{
+    Text data = { .arena = t->arena };
+
+    data_print(&data, t->in);
+    printf("==== seed %" PRIu64 "%s, after %s: %s\n---- program\n%s---- data\n%s---- tree\n%s\n",
+           t->seed, t->rerooted ? ", rerooted" : "", f->after != NULL ? f->after : "nothing",
+           f->bad, t->text, data.n > 0 ? data.s : "", f->shown != NULL ? f->shown : "");
+}
+
+static void note(Tally *sum, const Trial *t, const Finding *f)
+{
+    sum->stages += f->stages;
+    sum->limited += f->limited;
+    sum->errors += f->failed;
+    if (f->bad == NULL)
+        sum->passed++;
+    else if (sum->failed++ < 20)
+        show(t, f);
+}
+
+static void one(Tally *sum, uint64_t seed)
+{
+    Arena a;
+    Err err = { 0 };
+    Trial t, g;
+    Finding f;
+
+    arena_init(&a, &os_libc, &err);
+    if (CATCH(&err, t = trial_random(&a, seed)) == ST_OK) {
+        f = trial_run(&t, PLANT_NONE);
+        note(sum, &t, &f);
+        if (!f.failed && trial_gradient(&t, &g)) {
+            f = trial_run(&g, PLANT_NONE);
+            note(sum, &g, &f);
+            sum->gradients++;
+        }
+    } else {
+        printf("==== seed %" PRIu64 ": %s\n", seed, err.msg);
+        sum->failed++;
+    }
+    arena_free(&a);
+}
+
+static void run(Tally *sum, int64_t n, uint64_t seed)
+{
+    Tally t = { 0 };
+
+    for (int64_t i = 0; i < n; i++)
+        one(&t, seed + (uint64_t)i);
+    printf("%" PRId64 " programs, of which %" PRId64 " gradients; %" PRId64 " trees compared; %" PRId64
+           " only interpreted; %" PRId64 " with a run error\n",
+           t.passed + t.failed, t.gradients, t.stages, t.limited, t.errors);
+    sum->passed += t.passed;
+    sum->failed += t.failed;
+}
+
+/* Plants one defect in many programs; some of them show nothing, as where all elements are 0. */
+static void plant(Tally *sum, Plant p)
+{
+    int planted = 0, found = 0;
+    bool good;
+
+    for (uint64_t seed = 1; seed < 600 && planted < 60; seed++) {
+        Arena a;
+        Err err = { 0 };
+        Trial t;
+        Finding f;
+
+        arena_init(&a, &os_libc, &err);
+        if (CATCH(&err, t = trial_random(&a, seed)) == ST_OK) {
+            f = trial_run(&t, p);
+            if (!f.failed && f.planted) {
+                planted++;
+                found += f.bad != NULL;
+            }
+        }
+        arena_free(&a);
+    }
+    good = planted >= 20 && found * 5 >= planted;
+    printf("%s %3d of %3d found: %s\n", good ? "ok  " : "FAIL", found, planted, plant_text[p]);
+    *(good ? &sum->passed : &sum->failed) += 1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "all";
+    int64_t n = argc > 2 ? strtoll(argv[2], NULL, 10) : 1000;
+    uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+    bool all = strcmp(mode, "all") == 0;
+    Tally sum = { 0 };
+
+    if (!all && strcmp(mode, "run") != 0 && strcmp(mode, "selftest") != 0) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    for (int p = PLANT_NONE + 1; p < PLANT_COUNT && strcmp(mode, "run") != 0; p++)
+        plant(&sum, (Plant)p);
+    if (strcmp(mode, "selftest") != 0)
+        run(&sum, all ? test_scale(2000) : n, seed);
+    printf("%" PRId64 " passed, %" PRId64 " failed\n", sum.passed, sum.failed);
+    return sum.failed > 0;
+}

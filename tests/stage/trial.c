@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * One program through the pipeline, looked at after each pass. */
+#include "api/api_int.h"
+#include "grad/grad.h"
+#include "interp/interp.h"
+#include "ir/loop.h"
+#include "lower/lower.h"
+#include "stage/stage_test.h"
+#include "unit/trap.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Run {
+    const Trial *t;
+    Arena *a;
+    Finding f;
+    Env *want;
+    Status status; /* of the run that gave it */
+    const char *error;
+} Run;
+
+static void fail(Run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void fail(Run *r, const char *fmt, ...)
+{
+    Text t = { .arena = r->a };
+    char why[2000];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof why, fmt, ap);
+    va_end(ap);
+    text_str(&t, why);
+    r->f.bad = r->f.bad != NULL ? r->f.bad : t.s;
+}
+
+static bool same(const Array *x, const Array *y, int64_t i)
+{
+    size_t n = ir_type[x->type].bytes;
+
+    if (memcmp((char *)x->data + (size_t)i * n, (char *)y->data + (size_t)i * n, n) == 0)
+        return true;
+    return ir_type[x->type].floats && isnan(array_float(x, i)) && isnan(array_float(y, i));
+}
+
+static void compare(Run *r, const Prog *q, const Env *got)
+{
+    for (int i = 0; i < r->t->prog->nbuf; i++) {
+        const Buf *b = r->t->prog->buf[i], *c = ir_find_buf(q, b->name);
+        const Array *y = &r->want->buf[i], *x = c == NULL ? NULL : &got->buf[c->id];
+
+        if (!b->written || b->kind == B_TEMP)
+            continue;
+        if (x == NULL || x->n != y->n || x->type != y->type) {
+            fail(r, "%s has another length or type", b->name);
+            return;
+        }
+        for (int64_t k = 0; k < y->n; k++)
+            if (!same(x, y, k)) {
+                fail(r, "%s[%lld] is %.17g, not %.17g", b->name, (long long)k,
+                     ir_type[x->type].floats ? array_float(x, k) : (double)array_int(x, k),
+                     ir_type[x->type].floats ? array_float(y, k) : (double)array_int(y, k));
+                return;
+            }
+    }
+}
+
+/* Uneven ranges, the last first. */
+static void cut(void *with, int64_t n, InterpRange *run, void *job)
+{
+    Rng *rng = with;
+
+    while (n > 0) {
+        int64_t begin = n - rng_int(rng, 1, 5);
+
+        begin = begin < 0 ? 0 : begin;
+        run(job, begin, n);
+        n = begin;
+    }
+}
+
+/* What the plan of a kernel does: entries by their new row, in the order they had. */
+static void transpose(Arena *a, const Prog *p, Env *env, const Axis *t)
+{
+    const Axis *e = t->from;
+    const Array *key = &env->coord[e->id][t->from_k];
+    int64_t rows = ir_axis_total(p, env, t->parent), n = key->n, *at;
+    Array start = array_new(a, T_i64, rows + 1), pos = array_new(a, T_i64, n),
+          row = array_new(a, T_i64, n);
+
+    at = start.data;
+    for (int64_t i = 0; i < n; i++)
+        at[array_int(key, i) + 1]++;
+    for (int64_t q = 0; q < rows; q++)
+        at[q + 1] += at[q];
+    for (int64_t q = 0, i = 0; i < n; i++) {
+        int64_t to;
+
+        while (array_int(&env->start[e->id], q + 1) <= i)
+            q++;
+        to = at[array_int(key, i)]++;
+        ((int64_t *)pos.data)[to] = i;
+        ((int64_t *)row.data)[to] = q;
+    }
+    memmove(at + 1, at, (size_t)rows * sizeof *at);
+    at[0] = 0;
+    env->start[t->id] = start;
+    env->coord[t->id][0] = pos;
+    env->coord[t->id][1] = row;
+}
+
+/* `of`: the program that says which axes are transposes; q: the same, read from text. */
+static Env *bind(Run *r, const Prog *of, Prog *q)
+{
+    Env *env = data_bind(r->a, r->t->in, q);
+
+    for (int i = 0; i < of->naxis; i++)
+        if (of->axis[i]->from != NULL) {
+            Axis *t = ir_find_axis(q, of->axis[i]->name);
+
+            t->from = ir_find_axis(q, of->axis[i]->from->name);
+            t->from_k = of->axis[i]->from_k;
+            transpose(r->a, q, env, t);
+        }
+    return env;
+}
+
+/* What a tree may end with: what it checks, sums that overflow, what does not fit an i32.  Anything
+ * else it ought to have checked. */
+static bool is_promised(const char *msg)
+{
+    for (int f = FAULT_NONE + 1; f < FAULT_COUNT; f++)
+        if (strstr(msg, loop_fault((Fault)f)) != NULL)
+            return true;
+    return strstr(msg, "the sum of an element overflows") != NULL ||
+           strstr(msg, "does not fit an i32") != NULL;
+}
+
+/* The tree that a pass gave, or its text read again: these are the same. */
+static void check_run(Run *r, Prog *of, Prog *read)
+{
+    Rng rng = { r->t->seed };
+    Prog *q = r->t->seed % 2 == 0 ? of : read;
+    Env *got = bind(r, of, q);
+    Err *err = r->a->err;
+    Status st = CATCH(err, interp_loops(r->a, q, got, cut, &rng));
+
+    if (st == ST_OK && r->status == ST_OK)
+        compare(r, q, got);
+    else if (st == ST_OK && strstr(r->error, "written twice") == NULL)
+        fail(r, "no error, but over coordinates: %s", r->error);
+    else if (st != ST_OK && r->status == ST_OK)
+        fail(r, "%s", err->msg);
+    else if (st != ST_OK && (st != ST_RUN || !is_promised(err->msg)))
+        fail(r, "an error of the tree itself: %s", err->msg);
+    err_clear(err); /* the trap around this one asks it too */
+    r->f.stages++;
+}
+
+/* p is checked, and printed and read again to a program that is the same in every way. */
+static Prog *check_text(Run *r, Prog *p, Plant plant)
+{
+    Text first = { .arena = r->a }, second = { .arena = r->a };
+    Prog *q;
+
+    ir_print(&first, p);
+    r->f.shown = first.s;
+    ir_check(p);
+    r->f.planted = plant_print(plant, first.s) || r->f.planted;
+    q = ir_parse(r->a, "printed", first.s, first.n);
+    ir_check(q);
+    ir_print(&second, q);
+    if (strcmp(first.s, second.s) != 0)
+        fail(r, "printed again it is\n%s", second.s);
+    else if (!ir_equal(p, q) || ir_hash(p) != ir_hash(q))
+        fail(r, "what was printed reads as another program");
+    else if (!ir_equal(p, ir_copy(r->a, p)) || !ir_equal(q, ir_copy(r->a, q)))
+        fail(r, "the copy is another program");
+    return q;
+}
+
+static bool is_for_us(const Run *r, const Pass *s)
+{
+    bool changes_sums = strcmp(s->name, "vectors") == 0 || strcmp(s->name, "blocks") == 0;
+
+    if (strcmp(s->name, "reroot") == 0)
+        return r->t->rerooted;
+    return r->t->exact || !changes_sums;
+}
+
+static void passes(Run *r, Plant plant)
+{
+    Prog *p = ir_copy(r->a, r->t->prog);
+    Isa isa = { .bytes = 32 };
+    Kernel k = { .p = p };
+
+    for (const Pass *s = api_pass; s->name != NULL && r->f.bad == NULL; s++) {
+        if (!is_for_us(r, s))
+            continue;
+        r->f.after = s->name;
+        s->run(&k, &isa);
+        p->stage = s->gives;
+        p->phase = k.phase;
+        p->nphase = k.n;
+        if (p->stage == STAGE_COORDINATES)
+            continue; /* its text does not say what a transpose is of */
+        r->f.planted = plant_tree(plant, p) || r->f.planted;
+        check_run(r, p, check_text(r, p, plant));
+        if (plant != PLANT_NONE && r->f.planted)
+            return;
+    }
+}
+
+Finding trial_run(const Trial *t, Plant plant)
+{
+    Run r = { .t = t, .a = t->arena };
+    Err *err = t->arena->err;
+    Text msg = { .arena = t->arena };
+
+    r.want = data_bind(r.a, t->in, t->prog);
+    r.status = CATCH(err, interp_run(r.a, t->prog, r.want));
+    text_str(&msg, err->msg);
+    r.error = msg.s;
+    r.f.failed = r.status != ST_OK;
+    if (r.status == ST_BIND)
+        return r.f;
+    if (CATCH(err, passes(&r, plant)) == ST_LIMIT)
+        r.f.limited = true;
+    else if (err->code != ST_OK)
+        fail(&r, "%d:%d: %s\n%s", err->line, err->col, err->msg, err->src);
+    return r.f;
+}
+
+Trial trial_random(Arena *a, uint64_t seed)
+{
+    Knobs knobs = { .exact = seed % 4 != 3, .poly = seed % 4 == 0, .stmts = seed % 8 > 5 ? 2 : 0 };
+    Case *c = gen_case(a, seed, &knobs);
+
+    return (Trial){ .arena = a, .seed = seed, .prog = c->prog, .text = c->text, .in = c->data,
+                    .exact = knobs.exact, .rerooted = seed % 3 == 0 };
+}
+
+/* Small integers for what a gradient reads beyond the arrays of its program. */
+static void draw_rest(Trial *t)
+{
+    Env *env = data_bind(t->arena, t->in, t->prog);
+    Rng r = { t->seed };
+
+    interp_check(t->arena, t->prog, env);
+    for (int i = 0; i < t->prog->nbuf; i++) {
+        const Buf *b = t->prog->buf[i];
+        Layout l;
+        Array x;
+
+        if (env->buf[i].data != NULL || b->kind == B_CONST || b->kind == B_TEMP ||
+            (b->written && b->kind != B_INOUT))
+            continue;
+        ir_layout(t->arena, t->prog, env, b, &l);
+        x = array_new(t->arena, b->type, l.n);
+        for (int64_t k = 0; k < l.n; k++)
+            array_set(&x, k, 0, rng_int(&r, -2, 2));
+        data_array(t->arena, t->in, b->name, x);
+    }
+}
+
+static void gradient(const Trial *t, Trial *out)
+{
+    Env *env = data_bind(t->arena, t->in, t->prog);
+    Text text = { .arena = t->arena };
+
+    interp_run(t->arena, t->prog, env);
+    *out = *t;
+    out->prog = grad_reverse(t->arena, t->prog, &(GradOptions){ 0 });
+    out->in = data_of_env(t->arena, t->prog, env);
+    out->exact = t->seed % 4 == 0; /* of polynomials only */
+    draw_rest(out);
+    ir_print(&text, out->prog);
+    out->text = text.s;
+}
+
+bool trial_gradient(const Trial *t, Trial *out)
+{
+    return CATCH(t->arena->err, gradient(t, out)) == ST_OK;
+}
