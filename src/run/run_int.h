@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Between the pool, which knows lanes, and the phases, which know chunks.  A lane is one thread's
+ * part in a call: it takes chunks until there are none. */
+#ifndef WEFT_RUN_INT_H
+#define WEFT_RUN_INT_H
+
+#include "run/run.h"
+
+/* Runs lane(arg, 0), and as many of lane(arg, 1) .. lane(arg, lanes - 1) as there are threads free
+ * to take them, each at most once at a time.  Returns when all that began have ended. */
+typedef void PoolLane(void *arg, int64_t i);
+void pool_run(Pool *, int64_t lanes, PoolLane *, void *arg);
+const Os *pool_os(const Pool *);
+
+#endif

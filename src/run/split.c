@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Cuts the range of a phase into chunks of about equal work.  A cut is found when it is needed, by
+ * a search in the start array: nothing is stored, and no cut depends on who asks. */
+#include "run/run.h"
+
+static int64_t start_at(const RunPhase *p, int64_t i)
+{
+    return p->balance_bytes == 4 ? ((const int32_t *)p->balance)[i]
+                                 : ((const int64_t *)p->balance)[i];
+}
+
+/* The work of rows 0..i, which grows with every row.  Unsigned: entries may come near 2^63. */
+static uint64_t work_before(const RunPhase *p, int64_t i)
+{
+    if (p->balance == NULL)
+        return (uint64_t)i;
+    return (uint64_t)start_at(p, i) - (uint64_t)start_at(p, 0) + RUN_ROW_WORK * (uint64_t)i;
+}
+
+/* The first row i with work_before(i) >= goal. */
+static int64_t find_row(const RunPhase *p, uint64_t goal)
+{
+    int64_t lo = 0, hi = p->n;
+
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+
+        if (work_before(p, mid) < goal)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+int64_t run_chunks(const RunPhase *p)
+{
+    uint64_t grain = p->grain > 0 ? (uint64_t)p->grain : RUN_GRAIN, work;
+
+    if (p->n <= 0)
+        return 0;
+    if (p->serial || p->n == 1)
+        return 1;
+    work = work_before(p, p->n);
+    if (work / grain >= RUN_MAX_CHUNKS)
+        return RUN_MAX_CHUNKS;
+    return (int64_t)(work / grain + (work % grain != 0));
+}
+
+int64_t run_cut(const RunPhase *p, int64_t nchunk, int64_t c)
+{
+    uint64_t work, share, rest, goal;
+    int64_t i;
+
+    if (c <= 0 || c >= nchunk)
+        return c <= 0 ? 0 : p->n;
+    work = work_before(p, p->n);
+    share = work / (uint64_t)nchunk;
+    rest = work % (uint64_t)nchunk; /* the first so many chunks get one more */
+    goal = share * (uint64_t)c + ((uint64_t)c < rest ? (uint64_t)c : rest);
+    if (p->balance == NULL)
+        return (int64_t)goal;
+    i = find_row(p, goal);
+    if (i > 0 && goal - work_before(p, i - 1) <= work_before(p, i) - goal)
+        i--; /* the nearer end of the row that the goal falls into */
+    return i;
+}
