@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * The arrays of a kernel and the ranges of its phases, from the arrays of a program: what its
+ * caller passes. */
+#include "lower/lower.h"
+
+static Array widened(Arena *arena, Array a)
+{
+    Array w = { arena_array(arena, a.n, sizeof(int64_t)), a.n, T_i64 };
+
+    for (int64_t i = 0; i < a.n; i++)
+        ((int64_t *)w.data)[i] = ir_array_int(&a, i);
+    return w;
+}
+
+/* The table that the layout of a buffer with these places has. */
+static Array base_table(Arena *arena, const Prog *p, const Env *env, const Buf *b)
+{
+    Layout l;
+
+    ir_layout(arena, p, env, b, &l);
+    return (Array){ l.slot[b->of_k].before, l.slot[b->of_k].span.total + 1, T_i64 };
+}
+
+Array lower_array(Arena *arena, const Prog *p, const Env *env, const Buf *b)
+{
+    Layout layout;
+    Array a;
+
+    if (b->kind == B_CONST)
+        return (Array){ .type = b->type };
+    if (b->of != NULL && b->nfull > 0)
+        return base_table(arena, p, env, b);
+    if (b->of != NULL) {
+        a = b->of_k < 0 ? env->start[b->of->id] : env->coord[b->of->id][b->of_k];
+        return a.type == b->type ? a : widened(arena, a);
+    }
+    if (b->id < p->nbuf && env->buf[b->id].data != NULL)
+        return env->buf[b->id];
+    ir_layout(arena, p, env, b, &layout);
+    return (Array){ NULL, layout.n, b->type };
+}
+
+void lower_narrow(Prog *p, const Env *env)
+{
+    for (int i = 0; i < p->naxis; i++) {
+        Axis *a = p->axis[i];
+
+        if (a->extent == X_SEG && env->start[i].type == T_i32)
+            loop_start(p, a)->type = T_i32;
+        for (int k = 0; k < a->ncoord; k++)
+            if (a->coord[k].kind == C_LOAD && env->coord[i][k].type == T_i32)
+                loop_coord(p, a, k)->type = T_i32;
+    }
+}
+
+int64_t lower_value(Arena *arena, const Prog *p, const Env *env, Expr *e)
+{
+    int64_t arg[2] = { 0, 0 };
+    Array a;
+
+    for (int i = 0; i < e->nargs; i++)
+        arg[i] = lower_value(arena, p, env, e->arg[i]);
+    switch (e->op) {
+    case OP_int: return e->i;
+    case OP_size: return env->size[e->size->id];
+    case OP_count: return ir_axis_total(p, env, e->axis);
+    case OP_cell:
+        a = lower_array(arena, p, env, e->buf);
+        return e->buf->kind == B_CONST ? e->buf->ival[arg[0]] : ir_array_int(&a, arg[0]);
+    case OP_neg: return -arg[0];
+    case OP_add: return arg[0] + arg[1];
+    case OP_sub: return arg[0] - arg[1];
+    case OP_mul: return arg[0] * arg[1];
+    case OP_div: return int_div(arg[0], arg[1], &arg[0]) ? 0 : arg[0];
+    default: return int_mod(arg[0], arg[1], &arg[0]) ? 0 : arg[0];
+    }
+}

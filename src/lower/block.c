@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Straight-line code: the terms that one element gets are added up in a register, by fused
+ * multiply-adds, and reach memory once.  (What is read twice is one expression already.) */
+#include "lower/lower_int.h"
+
+/* An index as a base and a constant: equal bases and different constants never meet. */
+static Expr *split_index(Expr *e, int64_t *constant)
+{
+    *constant = 0;
+    if (e->op == OP_int)
+        return *constant = e->i, NULL;
+    if (e->op == OP_add && e->arg[1]->op == OP_int)
+        return *constant = e->arg[1]->i, e->arg[0];
+    if (e->op == OP_add && e->arg[0]->op == OP_int)
+        return *constant = e->arg[0]->i, e->arg[1];
+    return e;
+}
+
+static bool can_join(const Node *n)
+{
+    return n->kind == N_STORE && n->op == A_ADD && n->nat == 0 && n->out->type >= T_f32 &&
+           ir_is_float(n->value);
+}
+
+/* Whether the two stores may trade places: same element, or certainly different ones. */
+static bool may_pass(const Node *a, const Node *b)
+{
+    int64_t x, y;
+    Expr *base = split_index(a->out->arg[0], &x);
+
+    if (a->out->buf != b->out->buf || a->out == b->out)
+        return true;
+    return split_index(b->out->arg[0], &y) == base;
+}
+
+static Expr *sum_of(Prog *p, Expr *sum, Expr *term)
+{
+    if (sum == NULL)
+        return term;
+    if (term->op == OP_mul && ir_is_float(term) && term->type == sum->type)
+        return ir_node(p, OP_fma, (Expr *[]){ term->arg[0], term->arg[1], sum }, 3);
+    return ir_op2(p, OP_add, sum, term);
+}
+
+/* Joins to body[i] the later stores of the same element, as far as nothing stands between. */
+static Node *join_from(Prog *p, Node *const *body, int n, int i, bool *done)
+{
+    Node c = *body[i];
+    Expr *sum = c.value;
+
+    for (int k = i + 1; k < n; k++) {
+        if (!can_join(body[k]) || !may_pass(body[i], body[k]))
+            break;
+        if (!done[k] && body[k]->out == c.out && body[k]->value->type == sum->type) {
+            sum = sum_of(p, sum, body[k]->value);
+            done[k] = true;
+        }
+    }
+    c.value = sum;
+    return loop_node(p, &c);
+}
+
+static Node *block(Prog *p, Node *n)
+{
+    Node c = *n;
+    NodeList body = { 0 };
+    bool *done = arena_array(p->arena, n->nbody, sizeof *done);
+
+    for (int i = 0; i < n->nbody; i++)
+        if (can_join(n->body[i])) {
+            if (!done[i])
+                lower_append(p, &body, join_from(p, n->body, n->nbody, i, done));
+        } else {
+            lower_append(p, &body, block(p, n->body[i]));
+        }
+    c.body = body.node;
+    c.nbody = body.n;
+    return loop_node(p, &c);
+}
+
+void lower_blocks(Kernel *k)
+{
+    for (int i = 0; i < k->n; i++)
+        k->phase[i] = block(k->p, k->phase[i]);
+    lower_done(k, k->p->stage);
+}

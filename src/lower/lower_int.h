@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * What the files of lower/ share: expressions of integers, and where entries are. */
+#ifndef WEFT_LOWER_INT_H
+#define WEFT_LOWER_INT_H
+
+#include "lower/lower.h"
+
+/* range.c: what the loops, lets and sizes around a condition decide. */
+typedef struct Ranges {
+    const Local *local;
+    int64_t lo, hi; /* both inside */
+    Expr *below;    /* the loop's end: the local is less; or NULL */
+    const struct Ranges *outer;
+} Ranges;
+typedef enum Truth { NO, YES, UNKNOWN } Truth;
+Truth lower_truth(const Ranges *, Expr *cond);
+Expr *lower_decided(Prog *, const Ranges *, Expr *); /* without the conditions that are known */
+Ranges lower_range_of(const Ranges *, const Node *); /* of the local of a loop or let */
+
+typedef struct NodeList {
+    Node **node;
+    int n, cap;
+} NodeList;
+void lower_append(Prog *, NodeList *, Node *);
+/* tree.c: the expressions of one node; its body's are not among them. */
+enum { LOWER_SLOTS = 6 + 2 * (IR_MAX_RANK + 1) };
+int lower_slots(Node *, Expr ***out); /* where they stand; none is NULL */
+/* One phase of these nodes: a node that runs them all, NULL for none. */
+Node *lower_phase(Prog *, const NodeList *);
+void lower_done(Kernel *, Stage); /* the program is now these phases */
+bool lower_uses(Prog *, Expr *, Local *, Memo *); /* the memo: one for each local */
+Node *lower_renamed(Prog *, Node *); /* a copy with lets of its own */
+
+/* offset.c: sums and products in one order, and where elements stand. */
+Expr *lower_add(Prog *, Expr *, Expr *);
+Expr *lower_sub(Prog *, Expr *, Expr *);
+Expr *lower_mul(Prog *, Expr *, Expr *);
+Expr *lower_cell(Prog *, Buf *, Expr *index);     /* folded when both are constant */
+Expr *lower_count(Prog *, Axis *);                /* positions in all */
+Expr *lower_first(Prog *, Axis *, Expr *parent);  /* first position under a parent's */
+Expr *lower_extent(Prog *, Axis *, Expr *parent); /* number of positions under it */
+
+/* entry.c: an entry of an axis.  At least one of pos and loc is known; the rest follows on demand. */
+typedef struct Entry Entry;
+struct Entry {
+    Axis *axis;
+    Entry *up;       /* what it hangs on */
+    Expr *pos, *loc; /* its number over all parents, and under its own */
+};
+Entry *lower_entry(Prog *, Axis *, Entry *up, Expr *pos, Expr *loc);
+Entry *lower_up(Prog *, Entry *); /* NULL for a root axis */
+Expr *lower_pos(Prog *, Entry *);
+Expr *lower_loc(Prog *, Entry *);
+Expr *lower_parent(Prog *, Entry *); /* the position that it hangs on; 0 for a root axis */
+Expr *lower_coord(Prog *, Entry *, int k);
+Expr *lower_leaf(Prog *, Entry *, Expr *leaf); /* OP_coord, OP_loc, OP_pos of it or above it */
+Expr *lower_exists(Prog *, Entry *); /* that it is not padding, when what it hangs on is not; or NULL */
+Expr *lower_inside(Prog *, Expr *, Expr *extent);
+Expr *lower_both(Prog *, Expr *a, Expr *b); /* each may be NULL: true */
+
+/* offset.c, too: the index in each interface dimension of the element at these entries. */
+void lower_dims(Prog *, const Buf *, Entry *const *at, Expr **out);
+Expr *lower_dim_extent(Prog *, const Buf *, Dim);
+
+#endif

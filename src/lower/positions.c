@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Statements to loops over stored entries.  Needs a checked program; gives one phase an assign or a
+ * group, with phases before and after it that begin and complete the buffers it writes. */
+#include "lower/positions_int.h"
+
+#include <math.h>
+#include <string.h>
+
+static void add_phase(Pos *c, Node *n)
+{
+    Kernel *k = c->kernel;
+
+    k->phase = arena_grow(c->p->arena, k->phase, k->n, &k->cap, sizeof *k->phase);
+    k->phase[k->n++] = n;
+}
+
+static const char *join(Pos *c, const char *a, const char *b)
+{
+    Text t = { .arena = c->p->arena };
+
+    text_f(&t, "%s%s", a, b);
+    return t.s;
+}
+
+/* An array of the kernel's own with the axes of b. */
+static Buf *own_array(Pos *c, const Buf *b, const char *suffix, Type type)
+{
+    Buf t = *b;
+
+    t.name = join(c, b->name, suffix);
+    t.type = type;
+    t.kind = B_TEMP;
+    t.has_fill = false;
+    return loop_own(c->p, &t);
+}
+
+/* A loop over every dimension of b; fn adds what is done to each element. */
+typedef void Inside(Pos *, Buf *, Expr *const *index, int n, NodeList *out);
+
+static void everywhere(Pos *c, Buf *b, const char *suffix, Inside *fn)
+{
+    const char *label = join(c, b->name, suffix);
+    Dim dim[IR_MAX_FULL];
+    Local *x[IR_MAX_FULL];
+    Expr *index[IR_MAX_FULL];
+    int n = ir_dims(b, dim);
+    NodeList body = { 0 };
+
+    for (int d = 0; d < n; d++) {
+        Text name = { .arena = c->p->arena };
+
+        text_f(&name, "x%d", d);
+        x[d] = loop_local(c->p, name.s, T_i64, 1);
+        index[d] = loop_use(c->p, x[d]);
+    }
+    fn(c, b, index, n, &body);
+    for (int i = 0; i < body.n; i++)
+        body.node[i]->label = label;
+    for (int d = n - 1; d >= 0; d--) {
+        Node loop = { .kind = N_FOR, .label = label, .local = x[d], .lo = ir_int(c->p, 0),
+                      .how = d == 0 ? FOR_PARALLEL : FOR_SERIAL, .body = body.node,
+                      .nbody = body.n, .hi = lower_dim_extent(c->p, b, dim[d]) };
+
+        body = (NodeList){ 0 };
+        pos_add(c, &body, &loop);
+    }
+    add_phase(c, lower_phase(c->p, &body));
+}
+
+static void add_set(Pos *c, NodeList *l, Expr *out, Expr *value)
+{
+    pos_add(c, l, &(Node){ .kind = N_STORE, .op = A_SET, .out = out, .value = value });
+}
+
+static AssignOp op_of(const Pos *c, const Buf *b, bool *companion)
+{
+    *companion = false;
+    for (int i = 0; i < c->p->nstmt; i++)
+        for (int k = 0; k < c->p->stmt[i]->nassign; k++) {
+            const Assign *a = &c->p->stmt[i]->assign[k];
+
+            if (a->op != A_INSERT && a->out->buf == b)
+                return a->op;
+            for (int m = 0; m < a->nat; m++)
+                if (a->at[m].out->buf == b)
+                    return *companion = true, A_SET;
+        }
+    return A_SET;
+}
+
+/* What an element holds before anything is combined with it. */
+static Expr *identity(Pos *c, const Buf *b, AssignOp op, bool companion)
+{
+    bool floats = ir_type[b->type].floats;
+
+    if (companion)
+        return ir_int(c->p, -1);
+    if (op == A_SET && b->has_fill)
+        return pos_fill(c, b);
+    if (op != A_MAX && op != A_MIN)
+        return floats ? ir_real(c->p, 0) : ir_int(c->p, 0);
+    if (floats)
+        return ir_real(c->p, op == A_MAX ? -(double)INFINITY : (double)INFINITY);
+    if (b->type == T_i32)
+        return ir_int(c->p, op == A_MAX ? INT32_MIN : INT32_MAX);
+    return ir_int(c->p, op == A_MAX ? INT64_MIN : INT64_MAX);
+}
+
+static void begin_element(Pos *c, Buf *b, Expr *const *index, int n, NodeList *out)
+{
+    Buf *acc = c->acc[b->id] != NULL ? c->acc[b->id] : b, *hit = c->hit[b->id];
+    bool companion;
+    AssignOp op = op_of(c, b, &companion);
+
+    if (b->kind == B_INOUT)
+        add_set(c, out, loop_cell(c->p, acc, index, n, 1), loop_cell(c->p, b, index, n, 1));
+    else
+        add_set(c, out, loop_cell(c->p, acc, index, n, 1), identity(c, b, op, companion));
+    if (hit != NULL)
+        add_set(c, out, loop_cell(c->p, hit, index, n, 1), ir_int(c->p, 0));
+}
+
+/* Elements never reached get the declared fill; accumulators are rounded once. */
+static void end_element(Pos *c, Buf *b, Expr *const *index, int n, NodeList *out)
+{
+    Buf *acc = c->acc[b->id], *hit = c->hit[b->id];
+    Expr *value = loop_cell(c->p, acc != NULL ? acc : b, index, n, 1), *reached;
+
+    if (hit != NULL && b->has_fill) {
+        reached = ir_op2(c->p, OP_ne, loop_cell(c->p, hit, index, n, 1), ir_int(c->p, 0));
+        value = ir_node(c->p, OP_select, (Expr *[]){ reached, value, pos_fill(c, b) }, 3);
+    }
+    add_set(c, out, loop_cell(c->p, b, index, n, 1), value);
+}
+
+static bool has_companions(const Pos *c, const Buf *b)
+{
+    for (int i = 0; i < c->p->nstmt; i++)
+        for (int k = 0; k < c->p->stmt[i]->nassign; k++) {
+            const Assign *a = &c->p->stmt[i]->assign[k];
+
+            if (a->op != A_INSERT && a->out->buf == b && a->nat > 0)
+                return true;
+        }
+    return false;
+}
+
+/* Whether it matters if an element was reached: for its fill, and where the first value wins
+ * whatever it is, though no better than what stands there. */
+static bool needs_marks(const Pos *c, const Buf *b, AssignOp op)
+{
+    if (b->kind == B_INOUT || op == A_SET)
+        return false;
+    return b->has_fill || (op != A_ADD && (b->type == T_i32 || has_companions(c, b)));
+}
+
+static void begin_buffer(Pos *c, Buf *b)
+{
+    bool companion;
+    AssignOp op = op_of(c, b, &companion);
+    bool narrow = b->type == T_f16 || b->type == T_bf16 || b->type == T_i32;
+
+    if (narrow && op != A_SET)
+        c->acc[b->id] = own_array(c, b, ".acc", b->type == T_i32 ? T_i64 : T_f32);
+    if (needs_marks(c, b, op))
+        c->hit[b->id] = own_array(c, b, ".hit", T_i32);
+    if (b->kind != B_INOUT || c->acc[b->id] != NULL)
+        everywhere(c, b, ".init", begin_element);
+}
+
+static void end_buffer(Pos *c, Buf *b)
+{
+    if (c->acc[b->id] != NULL || (c->hit[b->id] != NULL && b->has_fill))
+        everywhere(c, b, ".done", end_element);
+}
+
+/* That a value wins over what the element holds: only then are the companions evaluated. */
+static Expr *wins(Pos *c, AssignOp op, Expr *cell, Expr *value, Expr *hit)
+{
+    Expr *w, *nan;
+
+    if (cell->type == T_f32 || cell->type == T_f64)
+        value = ir_op1(c->p, cell->type == T_f32 ? OP_f32 : OP_f64, value);
+    w = ir_op2(c->p, op == A_MAX ? OP_gt : OP_lt, value, cell);
+    if (cell->type != T_i64) {
+        nan = ir_op2(c->p, OP_and, ir_op2(c->p, OP_ne, value, value),
+                     ir_op2(c->p, OP_eq, cell, cell));
+        w = ir_op2(c->p, OP_or, w, nan);
+    }
+    if (hit != NULL)
+        w = ir_op2(c->p, OP_or, w, ir_op2(c->p, OP_eq, hit, ir_int(c->p, 0)));
+    return w;
+}
+
+/* The companions of a store, and the mark of its element, which comes last. */
+static void add_companions(Pos *c, const Assign *a, Node *store, At *at)
+{
+    Buf *hit = c->hit[a->out->buf->id];
+    Expr *mark = NULL, *there, *cond;
+
+    if (hit != NULL)
+        mark = pos_element(c, a->out, hit, &there);
+    for (int k = 0; k < a->nat; k++) {
+        cond = wins(c, a->op, store->out, store->value, mark);
+        at[store->nat++] = (At){ pos_element(c, a->at[k].out, NULL, &there),
+                                 pos_expr_if(c, cond, a->at[k].value) };
+    }
+    if (mark != NULL)
+        at[store->nat++] = (At){ mark, ir_int(c->p, 1) };
+    store->at = at;
+}
+
+static void take_checks(Pos *c, NodeList *to)
+{
+    for (int i = 0; i < c->checks.n; i++)
+        lower_append(c->p, to, c->checks.node[i]);
+    c->checks = (NodeList){ 0 };
+}
+
+/* The store of one assign, its checks before it, inside its guard. */
+static void lower_assign(Pos *c, const Assign *a, NodeList *out)
+{
+    NodeList inner = { 0 }, *to = out;
+    Expr *guard = NULL, *there;
+    Node store = { .kind = N_STORE, .label = a->label, .op = a->op };
+    At at[IR_MAX_RANK + 1];
+    Scope scope;
+
+    pos_begin(c, &scope, a->label);
+    if (a->guard != NULL) {
+        guard = pos_expr(c, a->guard);
+        take_checks(c, out);
+        to = &inner;
+    }
+    store.value = pos_expr(c, a->value);
+    store.out = pos_element(c, a->out, c->acc[a->out->buf->id], &there);
+    if (there != NULL)
+        pos_add(c, &c->checks, &(Node){ .kind = N_CHECK, .fault = FAULT_MISS, .label = a->label,
+                                        .cond = there });
+    add_companions(c, a, &store, at);
+    take_checks(c, to);
+    pos_add(c, to, &store);
+    if (guard != NULL)
+        pos_add(c, out, &(Node){ .kind = N_IF, .label = a->label, .cond = guard,
+                                 .body = inner.node, .nbody = inner.n });
+}
+
+typedef struct Nest {
+    Var *bind[IR_MAX_BINDS];
+    int nbind, nassign;
+    const Assign *assign;
+} Nest;
+
+/* The loop over the entries of a variable's axis under one parent; none for a single entry. */
+static Node open_loop(Pos *c, Var *v, Entry *up, const char *label)
+{
+    Axis *a = v->axis;
+    Expr *parent = up == NULL ? ir_int(c->p, 0) : lower_pos(c->p, up), *x;
+    Node loop = { .kind = N_FOR, .label = label };
+
+    if (a->extent == X_ONE) {
+        c->var[v->id] = lower_entry(c->p, a, up, parent, ir_int(c->p, 0));
+        return loop;
+    }
+    loop.local = loop_local(c->p, v->name, T_i64, 1);
+    x = loop_use(c->p, loop.local);
+    if (a->extent == X_SEG || a->extent == X_BUILT) {
+        loop.lo = lower_first(c->p, a, parent);
+        loop.hi = lower_cell(c->p, loop_start(c->p, a), lower_add(c->p, parent, ir_int(c->p, 1)));
+        c->var[v->id] = lower_entry(c->p, a, up, x, NULL);
+    } else {
+        loop.lo = ir_int(c->p, 0);
+        loop.hi = lower_extent(c->p, a, parent);
+        c->var[v->id] = lower_entry(c->p, a, up, NULL, x);
+    }
+    return loop;
+}
+
+/* Nodes, inside a branch when there is a condition. */
+static NodeList under(Pos *c, Expr *cond, NodeList body, const char *label)
+{
+    NodeList out = { 0 };
+
+    if (cond == NULL)
+        return body;
+    pos_add(c, &out, &(Node){ .kind = N_IF, .label = label, .cond = cond, .body = body.node,
+                              .nbody = body.n });
+    return out;
+}
+
+/* Loop i of a nest and all inside it, appended to out. */
+static void lower_nest(Pos *c, const Nest *s, int i, NodeList *out)
+{
+    const char *label = s->assign[0].label;
+    NodeList body = { 0 }, all = { 0 };
+    Expr *there, *exists;
+    Entry *up;
+    Node loop;
+    Scope scope;
+
+    if (i == s->nbind) {
+        for (int k = 0; k < s->nassign; k++)
+            lower_assign(c, &s->assign[k], out);
+        return;
+    }
+    pos_begin(c, &scope, label);
+    up = pos_parent(c, s->bind[i], &there);
+    take_checks(c, out);
+    loop = open_loop(c, s->bind[i], up, label);
+    exists = lower_exists(c->p, c->var[s->bind[i]->id]);
+    lower_nest(c, s, i + 1, &body);
+    body = under(c, exists, body, label);
+    loop.body = body.node;
+    loop.nbody = body.n;
+    if (loop.local != NULL)
+        pos_add(c, &all, &loop);
+    else
+        all = body;
+    all = under(c, there, all, label);
+    for (int k = 0; k < all.n; k++)
+        lower_append(c->p, out, all.node[k]);
+}
+
+/* A root variable that is spatial in every output goes outermost: each element still sees its
+ * terms in the same order, and iterations of that loop touch different elements.  False: none. */
+static bool order_binds(const Stmt *s, Nest *n)
+{
+    int front = -1, k = 0;
+
+    for (int i = 0; i < s->nbind && front < 0; i++) {
+        bool all = s->bind[i]->axis->parent == NULL;
+
+        for (int j = 0; j < n->nassign; j++)
+            all = all && ir_reach(&n->assign[j], s->bind[i]) == REACH_SPATIAL;
+        if (all)
+            front = i;
+    }
+    if (front >= 0)
+        n->bind[k++] = s->bind[front];
+    for (int i = 0; i < s->nbind; i++)
+        if (i != front)
+            n->bind[k++] = s->bind[i];
+    n->nbind = k;
+    return front >= 0;
+}
+
+static void lower_part(Pos *c, const Stmt *s, const Assign *a, int n)
+{
+    Nest nest = { .assign = a, .nassign = n };
+    NodeList out = { 0 };
+    bool owned = order_binds(s, &nest);
+
+    lower_nest(c, &nest, 0, &out);
+    if (owned && out.n == 1 && out.node[0]->kind == N_FOR)
+        out.node[0]->how = FOR_PARALLEL;
+    if (out.n > 0)
+        add_phase(c, lower_phase(c->p, &out));
+}
+
+/* Assigns to one buffer go one after the other: elements see the terms of the first before those
+ * of the second, and an element may be another instance's. */
+static bool may_fuse(const Stmt *s)
+{
+    for (int i = 0; i < s->nassign; i++)
+        for (int k = 0; k < i; k++)
+            if (s->assign[i].out->buf == s->assign[k].out->buf)
+                return false;
+    return true;
+}
+
+typedef struct Turns { /* by Buf.id: first and last statement that writes it */
+    int *first, *last;
+} Turns;
+
+static void note_turn(const Turns *t, const Buf *b, int stmt)
+{
+    if (t->first[b->id] < 0)
+        t->first[b->id] = stmt;
+    t->last[b->id] = stmt;
+}
+
+static Turns turns_of(Pos *c)
+{
+    Turns t = { arena_array(c->p->arena, c->p->nbuf, sizeof(int)),
+                arena_array(c->p->arena, c->p->nbuf, sizeof(int)) };
+
+    memset(t.first, -1, (size_t)c->p->nbuf * sizeof(int));
+    memset(t.last, -1, (size_t)c->p->nbuf * sizeof(int));
+    for (int i = 0; i < c->p->nstmt; i++)
+        for (int k = 0; k < c->p->stmt[i]->nassign; k++) {
+            const Assign *a = &c->p->stmt[i]->assign[k];
+
+            if (a->op == A_INSERT)
+                ir_throw(c->p, ST_LIMIT, "%s: built axes are only interpreted", a->label);
+            note_turn(&t, a->out->buf, i);
+            for (int m = 0; m < a->nat; m++)
+                note_turn(&t, a->at[m].out->buf, i);
+        }
+    return t;
+}
+
+Kernel *lower_positions(Prog *p)
+{
+    Pos c = { .p = p, .kernel = arena_alloc(p->arena, sizeof(Kernel)) };
+    Turns t = turns_of(&c);
+
+    c.kernel->p = p;
+    c.var = arena_array(p->arena, p->nvar, sizeof *c.var);
+    c.acc = arena_array(p->arena, p->nbuf, sizeof *c.acc);
+    c.hit = arena_array(p->arena, p->nbuf, sizeof *c.hit);
+    for (int i = 0; i < p->nstmt; i++) {
+        const Stmt *s = p->stmt[i];
+
+        for (int b = 0; b < p->nbuf; b++)
+            if (t.first[b] == i)
+                begin_buffer(&c, p->buf[b]);
+        if (may_fuse(s))
+            lower_part(&c, s, s->assign, s->nassign);
+        else
+            for (int k = 0; k < s->nassign; k++)
+                lower_part(&c, s, &s->assign[k], 1);
+        for (int b = 0; b < p->nbuf; b++)
+            if (t.last[b] == i)
+                end_buffer(&c, p->buf[b]);
+    }
+    lower_done(c.kernel, STAGE_POSITIONS);
+    return c.kernel;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Names for values: what a list of nodes surely evaluates more than once, and what does not change
+ * in an innermost loop, is computed once, into a let.  Needs flat loops; last of the passes. */
+#include "lower/lower_int.h"
+
+typedef struct Named { /* an expression and the local that holds it */
+    Expr *e, *use;
+    const struct Named *outer;
+} Named;
+
+typedef struct Share { /* one list of nodes */
+    Prog *p;
+    const Node *phase;
+    Memo *kept;         /* to itself: reads nothing that the phase writes; else to `often` */
+    const Named *named; /* newest first */
+    Memo let;           /* the same as a map, for rewriting */
+    Memo seen;          /* to itself: met once; to `often`: more than once */
+    Expr *often;
+    Local *var; /* of the loop, in meet_fixed; of the vector loop around, or NULL */
+    int lanes;
+    Memo uses; /* whether an expression depends on var */
+    Expr **fixed;
+    int nfixed, cap;
+    const char *label;
+    NodeList out;
+} Share;
+
+static Share new_list(const Share *outer)
+{
+    Share s = { .p = outer->p, .phase = outer->phase, .kept = outer->kept, .named = outer->named,
+                .often = outer->often };
+
+    for (const Named *n = s.named; n != NULL; n = n->outer)
+        *ir_memo(s.p, &s.let, n->e) = n->use;
+    return s;
+}
+
+static bool is_written(const Node *n, const Buf *b)
+{
+    bool here = n->kind == N_STORE && n->out->buf == b;
+
+    for (int k = 0; k < n->nat; k++)
+        here = here || n->at[k].out->buf == b;
+    for (int i = 0; i < n->nbody && !here; i++)
+        here = is_written(n->body[i], b);
+    return here;
+}
+
+/* Whether the value stays the same while the phase runs, for the same loop variables. */
+static bool is_kept(Share *s, Expr *e)
+{
+    Expr *known = *ir_memo(s->p, s->kept, e);
+
+    if (known == NULL) {
+        known = e->op == OP_cell && is_written(s->phase, e->buf) ? s->often : e;
+        for (int i = 0; i < e->nargs && known == e; i++)
+            if (!is_kept(s, e->arg[i]))
+                known = s->often;
+        *ir_memo(s->p, s->kept, e) = known;
+    }
+    return known == e;
+}
+
+/* Worth a name when it is used twice; elements and floating-point work also when used often. */
+static bool is_heavy(Expr *e)
+{
+    return e->nargs > 0 && e->type != T_bool && (e->op == OP_cell || ir_is_float(e));
+}
+
+static bool is_work(Expr *e)
+{
+    return is_heavy(e) || (e->tree > 3 && e->op != OP_fits);
+}
+
+/* How many arguments are evaluated whenever the expression is.  What `fits` tests may not be
+ * computed before it. */
+static int sure_args(Expr *e)
+{
+    if (e->op == OP_select || e->op == OP_and || e->op == OP_or)
+        return 1;
+    return e->op == OP_fits ? 0 : e->nargs;
+}
+
+typedef void Each(Share *, Expr *);
+
+/* What a node itself surely evaluates; of the elements it writes only the places. */
+static void each_sure(Share *s, const Node *n, Each *fn)
+{
+    Expr *part[] = { n->lo, n->hi, n->cond, n->value };
+
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        if (part[i] != NULL && n->how != FOR_PARALLEL)
+            fn(s, part[i]);
+    for (int i = 0; n->out != NULL && i < n->out->nargs; i++)
+        fn(s, n->out->arg[i]);
+    for (int k = 0; k < n->nat; k++)
+        for (int i = 0; i < n->at[k].out->nargs; i++)
+            fn(s, n->at[k].out->arg[i]);
+}
+
+static void meet(Share *s, Expr *e)
+{
+    Expr **seen = ir_memo(s->p, &s->seen, e);
+
+    if (*seen != NULL) {
+        *seen = s->often;
+        return;
+    }
+    *seen = e;
+    for (int i = 0; i < sure_args(e); i++)
+        meet(s, e->arg[i]);
+}
+
+/* The largest parts that the loop's variable does not change. */
+static void meet_fixed(Share *s, Expr *e)
+{
+    Expr **seen = ir_memo(s->p, &s->seen, e);
+
+    if (*seen != NULL)
+        return;
+    *seen = e;
+    if (!lower_uses(s->p, e, s->var, &s->uses)) {
+        if (is_heavy(e) && is_kept(s, e)) {
+            s->fixed = arena_grow(s->p->arena, s->fixed, s->nfixed, &s->cap, sizeof *s->fixed);
+            s->fixed[s->nfixed++] = e;
+        }
+        return;
+    }
+    for (int i = 0; i < sure_args(e); i++)
+        meet_fixed(s, e->arg[i]);
+}
+
+static Expr *same(Prog *p, Expr *e, void *ctx)
+{
+    (void)p;
+    (void)ctx;
+    return e;
+}
+
+static Expr *renamed(Share *s, Expr *e)
+{
+    return ir_rewrite(s->p, e, same, NULL, &s->let);
+}
+
+static Expr *renamed_place(Share *s, Expr *cell)
+{
+    Expr *arg[IR_MAX_FULL];
+
+    for (int i = 0; i < cell->nargs; i++)
+        arg[i] = renamed(s, cell->arg[i]);
+    return ir_with_args(s->p, cell, arg);
+}
+
+static Node *renamed_node(Share *s, const Node *n)
+{
+    Node *c = loop_node(s->p, n);
+    Expr **part[] = { &c->lo, &c->hi, &c->cond, &c->value };
+
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        if (*part[i] != NULL && n->how != FOR_PARALLEL)
+            *part[i] = renamed(s, *part[i]);
+    if (n->out != NULL)
+        c->out = renamed_place(s, n->out);
+    for (int k = 0; k < n->nat; k++)
+        c->at[k] = (At){ renamed_place(s, n->at[k].out), renamed(s, n->at[k].value) };
+    return c;
+}
+
+static bool is_in_lanes(Share *s, Expr *e)
+{
+    return s->lanes > 1 && lower_uses(s->p, e, s->var, &s->uses);
+}
+
+static void add_let(Share *s, Expr *e)
+{
+    Local *l = loop_local(s->p, NULL, (Type)e->type, is_in_lanes(s, e) ? s->lanes : 1);
+    Named *n = arena_alloc(s->p->arena, sizeof *n);
+
+    lower_append(s->p, &s->out, loop_node(s->p, &(Node){ .kind = N_LET, .label = s->label,
+                                                         .local = l, .value = renamed(s, e) }));
+    *n = (Named){ e, loop_use(s->p, l), s->named };
+    s->named = n;
+    *ir_memo(s->p, &s->let, e) = n->use;
+}
+
+/* Lets for what is used often, children first, each when it is first met.  In lanes the place of an
+ * element stays where it is, so that the element is seen to move. */
+static void name_often(Share *s, Expr *e)
+{
+    Expr **seen = ir_memo(s->p, &s->seen, e), *was = *seen;
+    bool named = was == s->often && is_work(e) && is_kept(s, e);
+
+    if (was == NULL)
+        return;
+    *seen = NULL;
+    for (int i = 0; i < sure_args(e); i++)
+        name_often(s, e->arg[i]);
+    if (named && renamed(s, e)->op != OP_local && !(is_in_lanes(s, e) && !ir_is_float(e)))
+        add_let(s, e);
+}
+
+static NodeList share_list(Share *, Node *const *n, int count);
+
+static Node *share_body(const Share *s, Node *n)
+{
+    Share inside = new_list(s);
+    NodeList body;
+
+    inside.lanes = n->lanes;
+    inside.var = n->lanes > 1 ? n->local : NULL;
+    body = share_list(&inside, n->body, n->nbody);
+    n->body = body.node;
+    n->nbody = body.n;
+    return n;
+}
+
+static bool has_only_stores(const Node *n)
+{
+    for (int i = 0; i < n->nbody; i++)
+        if (n->body[i]->kind != N_STORE)
+            return false;
+    return n->how != FOR_PARALLEL;
+}
+
+/* An innermost loop: what is fixed comes before it, and only where the loop runs at all. */
+static void add_loop(Share *outer, const Node *n)
+{
+    Share s = new_list(outer);
+    bool runs = n->lo->op == OP_int && n->hi->op == OP_int && n->lo->i < n->hi->i;
+    Node branch = { .kind = N_IF, .label = n->label };
+
+    s.var = n->local;
+    s.label = n->label;
+    for (int i = 0; i < n->nbody && has_only_stores(n); i++)
+        each_sure(&s, n->body[i], meet_fixed);
+    for (int i = 0; i < s.nfixed; i++)
+        if (renamed(&s, s.fixed[i])->op != OP_local)
+            add_let(&s, s.fixed[i]);
+    lower_append(s.p, &s.out, share_body(&s, renamed_node(&s, n)));
+    if (s.out.n == 1 || runs) {
+        for (int i = 0; i < s.out.n; i++)
+            lower_append(s.p, &outer->out, s.out.node[i]);
+        return;
+    }
+    branch.cond = ir_op2(s.p, OP_lt, renamed(outer, n->lo), renamed(outer, n->hi));
+    branch.body = s.out.node;
+    branch.nbody = s.out.n;
+    lower_append(s.p, &outer->out, loop_node(s.p, &branch));
+}
+
+static NodeList share_list(Share *s, Node *const *n, int count)
+{
+    for (int i = 0; i < count; i++)
+        each_sure(s, n[i], meet);
+    for (int i = 0; i < count; i++) {
+        s->label = n[i]->label;
+        each_sure(s, n[i], name_often);
+        if (n[i]->kind == N_FOR)
+            add_loop(s, n[i]);
+        else
+            lower_append(s->p, &s->out, share_body(s, renamed_node(s, n[i])));
+    }
+    return s->out;
+}
+
+static void mark_local(Expr *e, void *ctx)
+{
+    bool *used = ctx;
+
+    if (e->op == OP_local)
+        used[e->local->id] = true;
+}
+
+/* From the last node to the first: a let that nothing after it uses is no more. */
+static void drop_unused(Prog *p, Node *n, bool *used, Memo *met)
+{
+    Expr **slot[LOWER_SLOTS];
+    int keep = n->nbody, k = lower_slots(n, slot);
+    Node **body = arena_copy(p->arena, n->body, (size_t)n->nbody * sizeof *body);
+
+    for (int i = n->nbody - 1; i >= 0; i--) {
+        drop_unused(p, body[i], used, met);
+        if (body[i]->kind != N_LET || used[body[i]->local->id])
+            body[--keep] = body[i];
+    }
+    n->body = body + keep;
+    n->nbody -= keep;
+    if (n->kind == N_LET && !used[n->local->id])
+        return;
+    for (int i = 0; i < k; i++)
+        ir_visit(p, *slot[i], mark_local, used, met);
+}
+
+void lower_shared(Kernel *k)
+{
+    for (int i = 0; i < k->n; i++) {
+        Memo kept = { 0 }, met = { 0 };
+        Share s = { .p = k->p, .phase = k->phase[i], .kept = &kept, .often = ir_int(k->p, 0) };
+        NodeList out = share_list(&s, &k->phase[i], 1);
+
+        k->phase[i] = lower_phase(k->p, &out);
+        drop_unused(k->p, k->phase[i], arena_array(k->p->arena, k->p->nlocal, 1), &met);
+    }
+    lower_done(k, k->p->stage);
+}

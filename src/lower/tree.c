@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * What the passes over trees share. */
+#include "lower/lower_int.h"
+
+void lower_append(Prog *p, NodeList *l, Node *n)
+{
+    l->node = arena_grow(p->arena, l->node, l->n, &l->cap, sizeof *l->node);
+    l->node[l->n++] = n;
+}
+
+int lower_slots(Node *n, Expr ***out)
+{
+    Expr **slot[] = { &n->lo, &n->hi, &n->cond, &n->out, &n->value };
+    int k = 0;
+
+    for (size_t i = 0; i < sizeof slot / sizeof *slot; i++)
+        if (*slot[i] != NULL)
+            out[k++] = slot[i];
+    for (int i = 0; i < n->nat; i++) {
+        out[k++] = &n->at[i].out;
+        out[k++] = &n->at[i].value;
+    }
+    return k;
+}
+
+
+void lower_done(Kernel *k, Stage stage)
+{
+    k->p->stage = stage;
+    k->p->phase = k->phase;
+    k->p->nphase = k->n;
+}
+
+Node *lower_phase(Prog *p, const NodeList *l)
+{
+    int n = l->n;
+
+    while (n > 0 && l->node[n - 1]->kind == N_LET) /* for nobody */
+        n--;
+    if (n <= 1)
+        return n == 0 ? NULL : l->node[0];
+    return loop_node(p, &(Node){ .kind = N_FOR, .label = l->node[0]->label, .body = l->node,
+                                 .nbody = n, .lo = ir_int(p, 0), .hi = ir_int(p, 1),
+                                 .local = loop_local(p, "once", T_i64, 1) });
+}
+
+bool lower_uses(Prog *p, Expr *e, Local *l, Memo *memo)
+{
+    Expr *yes = loop_use(p, l), *no = ir_int(p, 0), *known = *ir_memo(p, memo, e);
+
+    if (known != NULL)
+        return known == yes;
+    known = e == yes ? yes : no;
+    for (int i = 0; i < e->nargs && known == no; i++)
+        if (lower_uses(p, e->arg[i], l, memo))
+            known = yes;
+    *ir_memo(p, memo, e) = known;
+    return known == yes;
+}
+
+static Expr *same(Prog *p, Expr *e, void *ctx)
+{
+    (void)p;
+    (void)ctx;
+    return e;
+}
+
+/* Gives each let below n a new local, which the memo tells. */
+static Node *rename_lets(Prog *p, const Node *n, Memo *memo)
+{
+    Node *c = loop_node(p, n);
+    NodeList body = { 0 };
+
+    if (n->kind == N_LET) {
+        c->local = loop_local(p, n->local->name, n->local->type, n->local->lanes);
+        *ir_memo(p, memo, loop_use(p, n->local)) = loop_use(p, c->local);
+    }
+    for (int i = 0; i < n->nbody; i++)
+        lower_append(p, &body, rename_lets(p, n->body[i], memo));
+    c->body = body.node;
+    return c;
+}
+
+static bool has_let(const Node *n)
+{
+    bool has = n->kind == N_LET;
+
+    for (int i = 0; i < n->nbody; i++)
+        has = has || has_let(n->body[i]);
+    return has;
+}
+
+Node *lower_renamed(Prog *p, Node *n)
+{
+    Memo memo = { 0 };
+
+    if (!has_let(n))
+        return n;
+    n = rename_lets(p, n, &memo);
+    return loop_rewrite(p, n, same, NULL, &memo);
+}

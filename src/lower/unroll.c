@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Constant relations to straight-line code: their tables disappear into it.  Bounded: beyond the
+ * budget the loop stays and reads its tables. */
+#include "lower/lower_int.h"
+
+enum { MOST_TRIPS = 1024, MOST_NODES = 20000 };
+
+typedef struct Unroll {
+    Prog *p;
+    int64_t left; /* nodes that may still be made */
+} Unroll;
+
+/* Folds the expressions of one node; its body is folded when its turn comes. */
+static Node *fold_node(Unroll *u, const Node *n, const Ranges *r)
+{
+    Node *c = loop_node(u->p, n);
+    Memo memo = { 0 };
+    Expr **slot[LOWER_SLOTS];
+    int k = lower_slots(c, slot);
+
+    for (int i = 0; i < k; i++)
+        *slot[i] = lower_decided(u->p, r, ir_simplify(u->p, *slot[i], &memo));
+    return c;
+}
+
+typedef struct Relation {
+    const Local *local;
+    bool found;
+} Relation;
+
+static bool is_moved_by(Expr *index, const Local *l)
+{
+    bool sum = index->op == OP_add;
+
+    for (int i = 0; i < 2 && sum; i++)
+        if (index->arg[i]->op == OP_local && index->arg[i]->local == l)
+            return true;
+    return index->op == OP_local && index->local == l;
+}
+
+static void see_table(Expr *e, void *ctx)
+{
+    Relation *r = ctx;
+
+    if (e->op == OP_cell && e->buf->kind == B_CONST)
+        for (int i = 0; i < e->nargs; i++)
+            r->found = r->found || is_moved_by(e->arg[i], r->local);
+}
+
+/* Whether the loop's variable selects an entry of a constant table: then unrolling removes it. */
+static bool is_relation(Unroll *u, const Node *n)
+{
+    Relation r = { .local = n->local };
+    Memo met = { 0 };
+
+    for (int i = 0; i < n->nbody; i++)
+        loop_visit(u->p, n->body[i], see_table, &r, &met);
+    return r.found;
+}
+
+static int64_t count_nodes(const Node *n)
+{
+    int64_t count = 1;
+
+    for (int i = 0; i < n->nbody; i++)
+        count += count_nodes(n->body[i]);
+    return count;
+}
+
+static bool wants_unrolling(Unroll *u, const Node *n, int64_t trips)
+{
+    if (n->how == FOR_PARALLEL)
+        return false;
+    if (trips <= 1)
+        return true;
+    return trips <= MOST_TRIPS && trips * count_nodes(n) <= u->left && is_relation(u, n);
+}
+
+static void unroll_into(Unroll *u, Node *n, const Ranges *r, NodeList *out);
+
+/* What a let is counts in the nodes after it. */
+static void unroll_body(Unroll *u, const Node *n, const Ranges *r, NodeList *out)
+{
+    for (int i = 0; i < n->nbody; i++) {
+        unroll_into(u, n->body[i], r, out);
+        if (n->body[i]->kind == N_LET) {
+            Ranges let = lower_range_of(r, n->body[i]);
+
+            r = arena_copy(u->p->arena, &let, sizeof let);
+        }
+    }
+}
+
+static void unroll_for(Unroll *u, Node *n, const Ranges *r, NodeList *out)
+{
+    NodeList body = { 0 };
+    bool constant = n->lo->op == OP_int && n->hi->op == OP_int;
+    int64_t trips;
+    Ranges inner = lower_range_of(r, n);
+
+    if (constant && !int_sub(n->hi->i, n->lo->i, &trips) && wants_unrolling(u, n, trips)) {
+        if (trips > 1)
+            u->left -= trips * count_nodes(n);
+        for (int64_t i = n->lo->i; i < n->hi->i; i++) {
+            Node *turn = loop_replace(u->p, n, n->local, ir_int(u->p, i));
+
+            unroll_body(u, trips > 1 ? lower_renamed(u->p, turn) : turn, r, out);
+        }
+        return;
+    }
+    unroll_body(u, n, &inner, &body);
+    n->body = body.node;
+    n->nbody = body.n;
+    if (body.n > 0)
+        lower_append(u->p, out, n);
+}
+
+static void unroll_into(Unroll *u, Node *n, const Ranges *r, NodeList *out)
+{
+    Node *c = fold_node(u, n, r);
+    NodeList body = { 0 };
+    Truth t = c->cond != NULL ? lower_truth(r, c->cond) : UNKNOWN;
+
+    if (c->kind == N_FOR) {
+        unroll_for(u, c, r, out);
+        return;
+    }
+    if ((c->kind == N_CHECK && t == YES) || (c->kind == N_IF && t == NO))
+        return;
+    if (c->kind == N_IF && t == YES) {
+        unroll_body(u, c, r, out);
+        return;
+    }
+    unroll_body(u, c, r, &body);
+    c->body = body.node;
+    c->nbody = body.n;
+    if (c->kind != N_IF || body.n > 0)
+        lower_append(u->p, out, c);
+}
+
+void lower_unroll(Kernel *k)
+{
+    Unroll u = { .p = k->p, .left = MOST_NODES };
+    int n = 0;
+
+    for (int i = 0; i < k->n; i++) {
+        NodeList list = { 0 };
+        Node *phase;
+
+        unroll_into(&u, k->phase[i], NULL, &list);
+        phase = lower_phase(u.p, &list);
+        if (phase != NULL)
+            k->phase[n++] = phase;
+    }
+    k->n = n;
+    lower_done(k, k->p->stage);
+}

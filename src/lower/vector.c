@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Vector loops: an innermost loop of stores whose elements lie side by side, or are the same in
+ * all lanes, runs as many iterations at once as a register holds. */
+#include "lower/lower_int.h"
+
+enum { NOT_LINEAR = 1 << 30, MOST_TREE = 10000 };
+
+typedef struct Lanes {
+    Prog *p;
+    Local *v;    /* the loop's variable: one value a lane */
+    Memo uses;   /* whether an expression depends on it */
+    Type type;   /* of all elements */
+} Lanes;
+
+static bool is_same_in_lanes(Lanes *l, Expr *e)
+{
+    return !lower_uses(l->p, e, l->v, &l->uses);
+}
+
+/* How far an index moves when the variable moves by one. */
+static int stride(Lanes *l, Expr *e)
+{
+    int a, b;
+
+    if (is_same_in_lanes(l, e))
+        return 0;
+    if (e->op == OP_local)
+        return 1;
+    if (e->op != OP_add && e->op != OP_sub)
+        return NOT_LINEAR;
+    a = stride(l, e->arg[0]);
+    b = stride(l, e->arg[1]);
+    if (a == NOT_LINEAR || b == NOT_LINEAR)
+        return NOT_LINEAR;
+    return e->op == OP_add ? a + b : a - b;
+}
+
+static bool has_vector_form(Op op)
+{
+    return (op >= OP_neg && op <= OP_div) || op == OP_fma || op == OP_sqrt || op == OP_abs ||
+           op == OP_min || op == OP_max || op == OP_relu;
+}
+
+static bool can_be_vector(Lanes *l, Expr *e)
+{
+    if (is_same_in_lanes(l, e))
+        return e->type != T_bool;
+    if (e->type != l->type || e->tree > MOST_TREE)
+        return false;
+    if (e->op == OP_cell)
+        return e->buf->type == l->type && stride(l, e->arg[0]) == 1;
+    if (!has_vector_form((Op)e->op))
+        return false;
+    for (int i = 0; i < e->nargs; i++)
+        if (!can_be_vector(l, e->arg[i]))
+            return false;
+    return true;
+}
+
+static bool can_be_vector_loop(Lanes *l, const Node *n)
+{
+    l->type = n->nbody > 0 && n->body[0]->kind == N_STORE ? n->body[0]->out->buf->type : T_none;
+    if (l->type != T_f32 && l->type != T_f64)
+        return false;
+    for (int i = 0; i < n->nbody; i++) {
+        const Node *s = n->body[i];
+
+        if (s->kind != N_STORE || s->nat > 0 || s->op > A_ADD || s->out->buf->type != l->type ||
+            stride(l, s->out->arg[0]) != 1 || !can_be_vector(l, s->value))
+            return false;
+    }
+    return true;
+}
+
+/* A product as (what is the same in all lanes) * (what is not). */
+static Expr *scalars_first(Prog *p, Expr *e, void *ctx)
+{
+    Lanes *l = ctx;
+    Expr *a, *b, *x, *y;
+
+    if (e->op != OP_mul || !ir_is_float(e))
+        return e;
+    a = e->arg[0];
+    b = e->arg[1];
+    if (is_same_in_lanes(l, a) || is_same_in_lanes(l, b)) {
+        x = is_same_in_lanes(l, a) ? a : b; /* the scalar */
+        y = x == a ? b : a;
+        if (y->op == OP_mul && is_same_in_lanes(l, y->arg[0]) && !is_same_in_lanes(l, y->arg[1]) &&
+            ir_promote((Type)x->type, (Type)y->arg[0]->type) <= e->type)
+            return ir_op2(p, OP_mul, ir_op2(p, OP_mul, x, y->arg[0]), y->arg[1]);
+        return ir_op2(p, OP_mul, x, y);
+    }
+    if (a->op == OP_mul && is_same_in_lanes(l, a->arg[0]))
+        return ir_op2(p, OP_mul, a->arg[0], ir_op2(p, OP_mul, a->arg[1], b));
+    return e;
+}
+
+static Node *vectors(Prog *p, Node *n, int bytes)
+{
+    Node c = *n;
+    NodeList body = { 0 };
+    Memo memo = { 0 };
+    Lanes l = { .p = p, .v = n->local };
+
+    if (n->kind == N_FOR && can_be_vector_loop(&l, n)) {
+        c = *loop_rewrite(p, n, scalars_first, &l, &memo);
+        c.how = n->how == FOR_PARALLEL ? FOR_PARALLEL : FOR_VECTOR;
+        c.lanes = bytes / ir_type[l.type].bytes;
+        return loop_node(p, &c);
+    }
+    for (int i = 0; i < n->nbody; i++)
+        lower_append(p, &body, vectors(p, n->body[i], bytes));
+    c.body = body.node;
+    return loop_node(p, &c);
+}
+
+void lower_vectors(Kernel *k, int bytes)
+{
+    for (int i = 0; i < k->n; i++)
+        k->phase[i] = vectors(k->p, k->phase[i], bytes);
+    lower_done(k, k->p->stage);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Many kernels in one C file: one compiler process, one library. */
+#include "kernel/kernel_test.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define AVX2 "-mavx2", "-mfma",
+enum { AVX2_BYTES = 32 };
+#else
+#define AVX2
+enum { AVX2_BYTES = 16 };
+#endif
+
+const Target targets[] = {
+    { "cc", "the system's compiler, with warnings", NULL,
+      { "-O0", "-Wall", "-Wextra", AVX2 NULL }, AVX2_BYTES },
+    { "clang", "clang, which compiles faster, with warnings", "clang",
+      { "-O0", "-Wall", "-Wextra", AVX2 NULL }, AVX2_BYTES },
+    { "plain", "clang, no vectors but those that every CPU has", "clang", { "-O0", NULL }, 16 },
+    { "wide", "clang, AVX-512", "clang",
+      { "-O0", "-mavx512f", "-mavx512vl", "-mavx512dq", "-mfma", NULL }, 64 },
+    { "fast", "optimized, with warnings", NULL,
+      { "-O3", "-Wall", "-Wextra", AVX2 NULL }, AVX2_BYTES },
+    { "sanitize", "under sanitizers, with warnings", NULL,
+      { "-O0", "-g", "-Wall", "-Wextra", "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all", NULL }, 16 },
+    { NULL, NULL, NULL, { NULL }, 0 },
+};
+
+const Target *target_find(const char *name)
+{
+    for (const Target *t = targets; t->name != NULL; t++)
+        if (strcmp(t->name, name) == 0)
+            return t;
+    return NULL;
+}
+
+static bool has_cpu(const Target *t)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (t->bytes == 64)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("avx512dq");
+    if (t->bytes == 32)
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+    return t->bytes == 16;
+}
+
+/* Data that round: then a sum of products must round twice, as the interpreter does. */
+static const char fused[] = "\n#undef weft_fma_f32\n#undef weft_fma_f64\n";
+static const char apart[] = "\n#undef weft_fma_f32\n#undef weft_fma_f64\n"
+                            "#define weft_fma_f32(a, b, c) ((a) * (b) + (c))\n"
+                            "#define weft_fma_f64(a, b, c) ((a) * (b) + (c))\n";
+
+static void write_source(Arena *a, const char *path, const Subjects *all)
+{
+    Text t = { .arena = a };
+
+    text_str(&t, emit_simd_h);
+    for (int i = 0; i < all->n; i++)
+        if (all->s[i].kernel != NULL) {
+            text_str(&t, all->s[i].exact || all->s[i].tolerance > 0 ? fused : apart);
+            text_str(&t, all->s[i].source);
+        }
+    file_write(a, path, t.s, t.n);
+}
+
+static int run_compiler(char *const *argv, const char *log)
+{
+    int status = -1;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+        if (fd >= 0 && dup2(fd, 1) >= 0 && dup2(fd, 2) >= 0)
+            execvp(argv[0], argv);
+        _exit(127);
+    }
+    if (pid > 0)
+        waitpid(pid, &status, 0);
+    return status;
+}
+
+static const char *compiler_of(const Target *t)
+{
+    const char *cc = getenv("WEFT_CC");
+
+    return t->cc != NULL ? t->cc : cc != NULL && *cc != 0 ? cc : "cc";
+}
+
+bool target_here(const Target *t)
+{
+    const char *argv[] = { compiler_of(t), "--version", NULL };
+
+    return has_cpu(t) && run_compiler((char *const *)argv, "/dev/null") == 0;
+}
+
+static int compile(const Target *t, const char *source, const char *lib, const char *log)
+{
+    const char *argv[32] = { compiler_of(t), "-std=gnu11", "-ffp-contract=off", "-shared", "-fPIC",
+                             "-o", lib, source, "-lm" };
+    int n = 9;
+
+    for (int i = 0; t->flag[i] != NULL; i++)
+        argv[n++] = t->flag[i];
+    argv[n] = NULL;
+    return run_compiler((char *const *)argv, log);
+}
+
+static void read_log(Batch *b, const char *log)
+{
+    FILE *f = fopen(log, "r");
+    size_t n = f != NULL ? fread(b->message, 1, sizeof b->message - 1, f) : 0;
+
+    b->message[n] = 0;
+    if (f != NULL)
+        fclose(f);
+}
+
+Batch batch_load(Arena *a, const Target *t, const Subjects *all)
+{
+    char dir[] = "/tmp/weft-kernel-XXXXXX", source[64], lib[64], log[64];
+    Batch b = { 0 };
+
+    if (mkdtemp(dir) == NULL)
+        err_throw(a->err, ST_IO, "no temporary folder");
+    snprintf(source, sizeof source, "%s/k.c", dir);
+    snprintf(lib, sizeof lib, "%s/k.so", dir);
+    snprintf(log, sizeof log, "%s/log", dir);
+    write_source(a, source, all);
+    if (compile(t, source, lib, log) != 0)
+        snprintf(b.message, sizeof b.message, "the compiler failed");
+    else
+        b.lib = dlopen(lib, RTLD_NOW | RTLD_LOCAL);
+    read_log(&b, log);
+    if (b.lib == NULL && b.message[0] == 0)
+        snprintf(b.message, sizeof b.message, "the library does not load: %.300s", dlerror());
+    if (getenv("WEFT_TEST_KEEP") == NULL) {
+        unlink(source);
+        unlink(lib);
+        unlink(log);
+        rmdir(dir);
+    }
+    return b;
+}
+
+void batch_close(Batch *b)
+{
+    if (b->lib != NULL)
+        dlclose(b->lib);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Compiled programs against the interpreter: random ones, their gradients, and the examples, many
+ * in one C file.  Results are compared bit for bit. */
+#ifndef WEFT_KERNEL_TEST_H
+#define WEFT_KERNEL_TEST_H
+
+#include "emit/emit.h"
+#include "lower/lower.h"
+#include "random/random.h"
+
+/* This program under the address sanitizer: then kernels are too. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { SANITIZED = 1 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+#else
+enum { SANITIZED = 0 };
+#endif
+
+typedef struct Subject { /* a program with its arrays, and what becomes of it */
+    uint64_t seed;
+    const char *name; /* of a program that is not random; or NULL */
+    bool gradient;
+    bool exact;  /* no operation rounds, so that every pass may run and still give the same bits */
+    double tolerance; /* when not 0, every pass runs and this is the error that they may make, of */
+                      /* the largest element; times 1e8 for f32 */
+    Prog *prog;
+    const char *text;
+    Data *in;
+    Env *want;         /* after a run of the interpreter */
+    Status status;     /* of that run */
+    const char *error; /* its message */
+    EmitKernel *kernel; /* NULL: only the interpreter runs it, */
+    const char *why;    /* for this reason */
+    const char *source;
+} Subject;
+
+typedef struct Subjects {
+    int bytes; /* of a vector register */
+    Subject *s;
+    int n, cap;
+} Subjects;
+
+/* subject.c: the random program of a seed and its gradient, interpreted and, where possible,
+ * lowered; throws when that fails. */
+void subject_random(Arena *, Subjects *, uint64_t seed);
+void subject_and_gradient(Arena *, Subjects *, Subject, bool exact_gradient);
+void subject_add(Arena *, Subjects *, Subject);
+
+/* batch.c: the C of all subjects in one file, compiled and loaded. */
+typedef struct Target {
+    const char *name, *what;
+    const char *cc;      /* NULL: WEFT_CC, or cc */
+    const char *flag[8]; /* ends in NULL */
+    int bytes;           /* of a vector register */
+} Target;
+extern const Target targets[]; /* ends in a NULL name */
+const Target *target_find(const char *name); /* NULL: none */
+bool target_here(const Target *);            /* the CPU and the compiler are there */
+
+typedef struct Batch {
+    void *lib;
+    char message[4000]; /* of the compiler: what it has to say is a failure */
+} Batch;
+Batch batch_load(Arena *, const Target *, const Subjects *);
+void batch_close(Batch *);
+
+/* execute.c: runs a subject's kernel on copies of its arrays.  NULL, or what is wrong. */
+const char *execute(Arena *, const Batch *, const Subject *);
+
+/* example.c: a program and its data, as the command in its heading has them; paths are from the
+ * program's folder. */
+void example_add(Arena *, Subjects *, const char *path);
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * The command weft_kernel: compiled kernels and the interpreter agree in every bit. */
+#include "kernel/kernel_test.h"
+#include "unit/test.h"
+#include "unit/trap.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "weft_kernel                           all, at the counts of the test suite\n"
+    "weft_kernel run N SEED TARGET BATCH   N random programs and their gradients\n"
+    "weft_kernel show SEED                 a program, its gradient and their C\n"
+    "weft_kernel files TARGET FILE...      programs with a command that runs them in the heading\n"
+    "targets:\n";
+
+static char current[200]; /* what is at work, for messages */
+
+static void on_crash(void)
+{
+    if (write(2, "\nin ", 4) < 0 || write(2, current, strlen(current)) < 0 || write(2, "\n", 1) < 0)
+        _exit(3);
+}
+
+static void on_signal(int sig)
+{
+    on_crash();
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
+/* Of the sanitizers' runtime, when it is there. */
+extern void __sanitizer_set_death_callback(void (*)(void)) __attribute__((weak));
+
+static void watch_crashes(void)
+{
+    if (__sanitizer_set_death_callback != NULL) {
+        __sanitizer_set_death_callback(on_crash);
+        return;
+    }
+    signal(SIGSEGV, on_signal);
+    signal(SIGABRT, on_signal);
+    signal(SIGFPE, on_signal);
+    signal(SIGILL, on_signal);
+}
+
+typedef struct Tally {
+    int64_t passed, failed, compiled, gradients, interpreted, faults;
+    double lowering, compiling, running;
+    struct {
+        char text[120];
+        int64_t n;
+    } reason[40]; /* why a program is only interpreted */
+} Tally;
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Counts a reason, names of labels and axes left out. */
+static void note_reason(Tally *t, const char *why)
+{
+    const char *s = strstr(why, ": ");
+    char text[120];
+    int k = 0;
+
+    snprintf(text, sizeof text, "%s", s != NULL ? s + 2 : why);
+    while (k < 39 && t->reason[k].n > 0 && strncmp(t->reason[k].text, text, 20) != 0)
+        k++;
+    memcpy(t->reason[k].text, text, sizeof text);
+    t->reason[k].n++;
+}
+
+static void show_subject(const Subject *s, bool source)
+{
+    Arena a;
+    Err err = { 0 };
+    Text t = { .arena = &a };
+
+    arena_init(&a, &os_libc, &err);
+    data_print(&t, s->in);
+    printf("---- %s\n%s---- data\n%s", s->gradient ? "gradient" : "program", s->text,
+           t.s != NULL ? t.s : "");
+    if (source)
+        printf("---- C\n%s\n", s->source != NULL ? s->source : s->why);
+    arena_free(&a);
+}
+
+static void set_current(const char *name, uint64_t seed, const char *part)
+{
+    if (name != NULL)
+        snprintf(current, sizeof current, "%s%s", name, part);
+    else
+        snprintf(current, sizeof current, "seed %" PRIu64 "%s", seed, part);
+}
+
+static void fail(Tally *t, const Subject *s, const char *why)
+{
+    if (t->failed++ >= 10)
+        return;
+    printf("==== %s: %s\n", current, why);
+    if (t->failed <= 3)
+        show_subject(s, true);
+}
+
+static void check_subject(Arena *a, Tally *t, const Batch *b, const Subject *s)
+{
+    const char *bad;
+
+    if (s->kernel == NULL) {
+        t->interpreted++;
+        note_reason(t, s->why);
+        return;
+    }
+    if (s->status != ST_OK && s->status != ST_RUN)
+        return; /* refused before anything would run */
+    set_current(s->name, s->seed, s->gradient ? ", gradient" : "");
+    bad = execute(a, b, s);
+    t->compiled++;
+    t->gradients += s->gradient;
+    t->faults += s->status == ST_RUN;
+    if (bad != NULL)
+        fail(t, s, bad);
+    else
+        t->passed++;
+}
+
+static void check_batch(Arena *a, Tally *t, const Target *target, const Subjects *all)
+{
+    double start = now();
+    Batch b = batch_load(a, target, all);
+
+    t->compiling += now() - start;
+    if (b.message[0] != 0) {
+        printf("==== the compiler says:\n%s\n", b.message);
+        t->failed++;
+    }
+    start = now();
+    for (int i = 0; i < all->n && b.lib != NULL; i++)
+        check_subject(a, t, &b, &all->s[i]);
+    t->running += now() - start;
+    batch_close(&b);
+}
+
+typedef void Fill(Arena *, Subjects *, const void *from, int i);
+
+static void fill_random(Arena *a, Subjects *all, const void *from, int i)
+{
+    uint64_t seed = *(const uint64_t *)from + (uint64_t)i;
+
+    set_current(NULL, seed, ", lowering");
+    subject_random(a, all, seed);
+}
+
+static void fill_file(Arena *a, Subjects *all, const void *from, int i)
+{
+    set_current(((char *const *)from)[i], 0, ", lowering");
+    example_add(a, all, ((char *const *)from)[i]);
+}
+
+/* n programs in one file. */
+static void one_batch(Tally *t, const Target *target, Fill *fill, const void *from, int n)
+{
+    Arena a;
+    Err err = { 0 };
+    Subjects all = { .bytes = target->bytes };
+    double start = now();
+
+    arena_init(&a, &os_libc, &err);
+    for (int i = 0; i < n; i++)
+        if (CATCH(&err, fill(&a, &all, from, i)) != ST_OK) {
+            printf("==== %s: %s\n", current, err.msg);
+            t->failed++;
+        }
+    t->lowering += now() - start;
+    if (CATCH(&err, check_batch(&a, t, target, &all)) != ST_OK) {
+        printf("==== %s\n", err.msg);
+        t->failed++;
+    }
+    arena_free(&a);
+}
+
+static void report(const Tally *t)
+{
+    printf("%" PRId64 " compiled (%" PRId64 " of them gradients, %" PRId64 " with a run error), %"
+           PRId64 " only interpreted\n", t->compiled, t->gradients, t->faults, t->interpreted);
+    for (int k = 0; k < 40 && t->reason[k].n > 0; k++)
+        printf("%8" PRId64 " %s\n", t->reason[k].n, t->reason[k].text);
+    printf("seconds: %.1f lowering and interpreting, %.1f compiling, %.1f running\n", t->lowering,
+           t->compiling, t->running);
+}
+
+static void run(Tally *t, const Target *target, int64_t n, uint64_t seed, int batch)
+{
+    for (int64_t i = 0; i < n; i += batch) {
+        uint64_t first = seed + (uint64_t)i;
+
+        one_batch(t, target, fill_random, &first, (int)(n - i < batch ? n - i : batch));
+    }
+}
+
+/* Every target that is here, most programs with the one that is fastest. */
+static void run_all(Tally *t)
+{
+    const Target *fast = target_find("clang"), *x;
+    uint64_t seed = 1;
+    int64_t n = test_scale(10000), part;
+
+    if (SANITIZED) {
+        run(t, target_find("sanitize"), n, seed, 100);
+        return;
+    }
+    if (!target_here(fast))
+        fast = target_find("cc"); /* it takes three times as long */
+    for (x = targets; x->name != NULL; x++) {
+        part = x == fast ? n * 7 / 10 : strcmp(x->name, "fast") == 0 ? n / 100 : n / 10;
+        if (strcmp(x->name, "sanitize") == 0)
+            continue;
+        if (target_here(x))
+            run(t, x, part, seed, 100);
+        else
+            printf("skipped: %s: no such CPU or compiler here\n", x->name);
+        seed += (uint64_t)part;
+    }
+}
+
+static void show(uint64_t seed)
+{
+    Arena a;
+    Err err = { 0 };
+    Subjects all = { .bytes = 32 };
+
+    arena_init(&a, &os_libc, &err);
+    if (CATCH(&err, subject_random(&a, &all, seed)) != ST_OK)
+        printf("%s\n", err.msg);
+    for (int i = 0; i < all.n; i++)
+        show_subject(&all.s[i], true);
+    arena_free(&a);
+}
+
+static int64_t number(int argc, char **argv, int i, int64_t otherwise)
+{
+    return argc > i ? strtoll(argv[i], NULL, 10) : otherwise;
+}
+
+static bool dispatch(Tally *t, int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "all";
+    const Target *target = target_find(argc > 4 ? argv[4] : SANITIZED ? "sanitize" : "cc");
+
+    if (strcmp(mode, "all") == 0) {
+        run_all(t);
+    } else if (strcmp(mode, "run") == 0 && target != NULL) {
+        run(t, target, number(argc, argv, 2, 100), (uint64_t)number(argc, argv, 3, 1),
+            (int)number(argc, argv, 5, 100));
+    } else if (strcmp(mode, "files") == 0 && argc > 3 && target_find(argv[2]) != NULL) {
+        one_batch(t, target_find(argv[2]), fill_file, argv + 3, argc - 3);
+    } else {
+        fputs(usage, stderr);
+        for (const Target *x = targets; x->name != NULL; x++)
+            fprintf(stderr, "  %-10s %s\n", x->name, x->what);
+        return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    Tally t = { 0 };
+
+    watch_crashes();
+    if (argc > 2 && strcmp(argv[1], "show") == 0) {
+        show((uint64_t)number(argc, argv, 2, 1));
+        return 0;
+    }
+    if (!dispatch(&t, argc, argv))
+        return 2;
+    report(&t);
+    printf("%" PRId64 " passed, %" PRId64 " failed\n", t.passed, t.failed);
+    return t.failed > 0;
+}

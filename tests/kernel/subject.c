@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Random programs and their gradients, with what the interpreter makes of them. */
+#include "grad/grad.h"
+#include "interp/interp.h"
+#include "kernel/kernel_test.h"
+#include "unit/trap.h"
+
+#include <string.h>
+
+static const char *copy_text(Arena *a, const char *s)
+{
+    return arena_copy(a, s, strlen(s) + 1);
+}
+
+/* In the passes that re-associate, only exact data keep their bits; others are rounded otherwise. */
+static void lower(Arena *a, Subject *s, int bytes, const char *prefix)
+{
+    Kernel *k;
+    Text t = { .arena = a };
+
+    if (s->seed % 3 != 0)
+        lower_narrow(s->prog, data_bind(a, s->in, s->prog));
+
+    if (s->seed % 5 != 0) /* keeps the order of every sum */
+        lower_reroot(s->prog);
+    k = lower_positions(s->prog);
+    ir_check(s->prog);
+    lower_unroll(k);
+    lower_loops(k);
+    ir_check(s->prog);
+    lower_unroll(k);
+    if (s->exact || s->tolerance > 0) {
+        lower_vectors(k, bytes);
+        lower_blocks(k);
+    }
+    lower_shared(k);
+    ir_check(s->prog);
+    s->kernel = emit_functions(&t, s->prog, k->phase, k->n, prefix);
+    s->source = t.s;
+}
+
+static void interpret(Arena *a, Subject *s)
+{
+    s->want = data_bind(a, s->in, s->prog);
+    s->status = CATCH(a->err, interp_run(a, s->prog, s->want));
+    s->error = s->status == ST_OK ? "" : copy_text(a, a->err->msg);
+    err_clear(a->err);
+}
+
+void subject_add(Arena *a, Subjects *all, Subject s)
+{
+    Text prefix = { .arena = a };
+
+    text_f(&prefix, "k%d", all->n);
+    interpret(a, &s);
+    if (CATCH(a->err, lower(a, &s, all->bytes, prefix.s)) != ST_OK) {
+        if (a->err->code != ST_LIMIT)
+            err_jump(a->err);
+        s.kernel = NULL;
+        s.why = copy_text(a, a->err->msg);
+        err_clear(a->err);
+    }
+    all->s = arena_grow(a, all->s, all->n, &all->cap, sizeof *all->s);
+    all->s[all->n++] = s;
+}
+
+/* Small integers for what a gradient reads beyond the arrays of its program. */
+static void draw_rest(Arena *a, Subject *s, Rng *r)
+{
+    Env *env = data_bind(a, s->in, s->prog);
+
+    interp_check(a, s->prog, env);
+    for (int i = 0; i < s->prog->nbuf; i++) {
+        const Buf *b = s->prog->buf[i];
+        Layout l;
+        Array x;
+
+        if (env->buf[i].data != NULL || b->kind == B_CONST || b->kind == B_TEMP ||
+            (b->written && b->kind != B_INOUT))
+            continue;
+        ir_layout(a, s->prog, env, b, &l);
+        x = array_new(a, b->type, l.n);
+        for (int64_t k = 0; k < l.n; k++)
+            array_set(&x, k, 0, rng_int(r, -2, 2));
+        data_array(a, s->in, b->name, x);
+    }
+}
+
+/* A built axis without parent has its number of entries as a new size of the gradient. */
+static void add_built_sizes(Arena *a, Subject *s, const Subject *of)
+{
+    for (int i = 0; i < of->prog->naxis; i++) {
+        const Axis *x = of->prog->axis[i], *y;
+
+        if (x->extent != X_BUILT || x->parent != NULL)
+            continue;
+        y = ir_find_axis(s->prog, x->name);
+        if (y != NULL)
+            data_size(a, s->in, y->size->size->name, of->want->coord[i][0].n);
+    }
+}
+
+static void add_gradient(Arena *a, Subjects *all, const Subject *of, bool exact)
+{
+    Subject s = { .seed = of->seed, .name = of->name, .gradient = true, .exact = exact,
+                  .tolerance = of->tolerance };
+    Rng r = { of->seed };
+    Text t = { .arena = a };
+
+    if (CATCH(a->err, s.prog = grad_reverse(a, of->prog, &(GradOptions){ 0 })) != ST_OK) {
+        if (a->err->code == ST_RUN || a->err->code == ST_NOMEM)
+            err_jump(a->err);
+        err_clear(a->err);
+        return;
+    }
+    s.in = data_of_env(a, of->prog, of->want);
+    add_built_sizes(a, &s, of);
+    draw_rest(a, &s, &r);
+    ir_print(&t, s.prog);
+    s.text = t.s;
+    subject_add(a, all, s);
+}
+
+void subject_and_gradient(Arena *a, Subjects *all, Subject s, bool exact_gradient)
+{
+    Prog *copy = ir_copy(a, s.prog); /* without what the lowering will add */
+
+    subject_add(a, all, s);
+    s = all->s[all->n - 1];
+    s.prog = copy;
+    if (s.status == ST_OK)
+        add_gradient(a, all, &s, exact_gradient);
+}
+
+void subject_random(Arena *a, Subjects *all, uint64_t seed)
+{
+    Knobs knobs = { .exact = seed % 4 != 3, .poly = seed % 4 == 0, .stmts = seed % 8 > 5 ? 2 : 0,
+                    .no_built = seed % 9 != 0 };
+    Case *c = gen_case(a, seed, &knobs);
+
+    subject_and_gradient(a, all, (Subject){ .seed = seed, .exact = knobs.exact, .prog = c->prog,
+                                            .text = c->text, .in = c->data }, knobs.poly);
+}
