@@ -17,10 +17,13 @@ typedef struct Command {
     int (*run)(const struct Command *, int argc, char **argv);
 } Command;
 
-extern const Command cmd_check, cmd_print, cmd_run, cmd_list, cmd_version;
+extern const Command cmd_check, cmd_print, cmd_grad, cmd_run, cmd_emit, cmd_cache, cmd_list,
+    cmd_version;
 
 /* "weft run: what; see weft run --help" on stderr; EXIT_USAGE. */
 int cli_usage(const Command *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A context; with WEFT_VERBOSE=1 its lines go to stderr.  NULL: out of memory. */
+weft_ctx *cli_ctx(void);
 /* The context's message on stderr; EXIT_FAILED. */
 int cli_failed(const weft_ctx *);
 /* The program from `path`, "-" or NULL for stdin; NULL after a message. */

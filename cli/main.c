@@ -8,10 +8,11 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const Command *const commands[] = { &cmd_check, &cmd_print, &cmd_run, &cmd_list,
-                                           &cmd_version };
+static const Command *const commands[] = { &cmd_check, &cmd_print, &cmd_grad, &cmd_run,
+                                           &cmd_emit,  &cmd_cache, &cmd_list, &cmd_version };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
 
 int cli_usage(const Command *c, const char *fmt, ...)
@@ -24,6 +25,23 @@ int cli_usage(const Command *c, const char *fmt, ...)
     va_end(ap);
     fprintf(stderr, "; see weft %s --help\n", c->name);
     return EXIT_USAGE;
+}
+
+static void put_line(void *user, const char *line)
+{
+    (void)user;
+    fprintf(stderr, "%s\n", line);
+}
+
+weft_ctx *cli_ctx(void)
+{
+    const char *verbose = getenv("WEFT_VERBOSE");
+    weft_ctx *ctx = weft_ctx_new();
+
+    if (ctx != NULL && verbose != NULL && strcmp(verbose, "1") == 0 &&
+        weft_ctx_verbose(ctx, put_line, NULL) != WEFT_OK)
+        cli_failed(ctx);
+    return ctx;
 }
 
 int cli_failed(const weft_ctx *ctx)
@@ -53,6 +71,7 @@ static void help(FILE *to)
     fprintf(to, "\nexamples:\n"
                 "  weft check spmm.weft\n"
                 "  weft run spmm.weft --in A=a.mtx --in B=b.npy --out C=c.npy\n"
+                "  weft emit spmm.weft -o spmm\n"
                 "  weft run --help\n");
 }
 

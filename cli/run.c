@@ -15,7 +15,7 @@ typedef struct Pair { /* of NAME=VALUE; the text of argv, cut at the sign */
 } Pair;
 
 typedef struct Options {
-    const char *file;
+    const char *file, *target; /* target NULL: c where that is possible */
     Pair *in, *set, *out; /* each with room for all of argv */
     int nin, nset, nout;
 } Options;
@@ -32,6 +32,15 @@ static Pair *list_of(Options *o, const char *option, size_t n)
     return NULL;
 }
 
+static int check_target(const Command *c, const char *target)
+{
+    if (target == NULL)
+        return cli_usage(c, "-t wants a target, c or interp");
+    if (strcmp(target, "c") != 0 && strcmp(target, "interp") != 0)
+        return cli_usage(c, "-t %s: the targets of run are c and interp", target);
+    return EXIT_GOOD;
+}
+
 static int parse(const Command *c, Options *o, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -43,6 +52,12 @@ static int parse(const Command *c, Options *o, int argc, char **argv)
             if (o->file != NULL)
                 return cli_usage(c, "two programs, %s and %s", o->file, arg);
             o->file = arg;
+            continue;
+        }
+        if (strcmp(arg, "-t") == 0) {
+            o->target = argv[++i]; /* argv ends in NULL */
+            if (check_target(c, o->target) != EXIT_GOOD)
+                return EXIT_USAGE;
             continue;
         }
         pair = list_of(o, arg, n);
@@ -109,15 +124,37 @@ static weft_status show(weft_prog *prog, weft_args *args, const Options *o)
     return status;
 }
 
-static weft_status run_with(weft_prog *prog, const Options *o)
+/* By a kernel: the one that there is, unless it has to be c.  *said: the fault is on stderr. */
+static weft_status run_kernel(weft_ctx *ctx, weft_prog *prog, weft_args *args, const Options *o,
+                              bool *said)
+{
+    weft_kernel *kernel;
+    weft_info info;
+    weft_status status = weft_kernel_compile(prog, &kernel);
+
+    if (status == WEFT_OK && o->target == NULL && weft_warning(ctx)[0] != 0)
+        fprintf(stderr, "weft: note: %s\n", weft_warning(ctx));
+    if (status == WEFT_OK)
+        status = weft_kernel_info(kernel, &info);
+    *said = status == WEFT_OK && o->target != NULL && strcmp(info.target, o->target) != 0;
+    if (*said) {
+        fprintf(stderr, "weft: error: there is no machine code: %s\n", info.why);
+        return WEFT_E_LIMIT;
+    }
+    return status == WEFT_OK ? weft_kernel_run(kernel, args) : status;
+}
+
+static weft_status run_with(weft_ctx *ctx, weft_prog *prog, const Options *o, bool *said)
 {
     weft_args *args;
     weft_status status = weft_args_new(prog, &args);
 
     if (status == WEFT_OK)
         status = bind(args, o);
-    if (status == WEFT_OK)
+    if (status == WEFT_OK && o->target != NULL && strcmp(o->target, "interp") == 0)
         status = weft_run(args);
+    else if (status == WEFT_OK)
+        status = run_kernel(ctx, prog, args, o, said);
     for (int i = 0; i < o->nout && status == WEFT_OK; i++)
         status = weft_args_write(args, o->out[i].name, o->out[i].value);
     return status == WEFT_OK ? show(prog, args, o) : status;
@@ -125,12 +162,15 @@ static weft_status run_with(weft_prog *prog, const Options *o)
 
 static int run_file(const Options *o)
 {
-    weft_ctx *ctx = weft_ctx_new();
+    weft_ctx *ctx = cli_ctx();
     weft_prog *prog = cli_read(ctx, o->file);
     int code = EXIT_FAILED;
+    bool said = false;
 
     if (prog != NULL)
-        code = run_with(prog, o) == WEFT_OK ? EXIT_GOOD : cli_failed(ctx);
+        code = run_with(ctx, prog, o, &said) == WEFT_OK ? EXIT_GOOD : EXIT_FAILED;
+    if (prog != NULL && code == EXIT_FAILED && !said)
+        cli_failed(ctx);
     weft_ctx_free(ctx);
     return code;
 }
@@ -157,8 +197,12 @@ static int run(const Command *c, int argc, char **argv)
 const Command cmd_run = {
     "run",
     "run a program on files",
-    "usage: weft run [FILE] [--in NAME=PATH]... [--set SIZE=N]... [--out NAME=PATH]...\n\n"
-    "Runs a program (- or no FILE: the standard input) with the interpreter.\n\n"
+    "usage: weft run [FILE] [-t TARGET] [--in NAME=PATH]... [--set SIZE=N]...\n"
+    "                [--out NAME=PATH]...\n\n"
+    "Runs a program (- or no FILE: the standard input).\n\n"
+    "  -t TARGET        c: machine code, through the system's C compiler and a cache\n"
+    "                   interp: the interpreter, at any size\n"
+    "                   without -t: c, else the interpreter for what is small, and a note\n"
     "  --in NAME=PATH   bind a file to a buffer or a structure array:\n"
     "                     x.npy, x.npz:member  an array\n"
     "                     a.mtx                a matrix, packed into the axes of its buffer\n"
@@ -169,6 +213,7 @@ const Command cmd_run = {
     "examples:\n"
     "  weft run spmm.weft --in A=a.mtx --in B=b.npy --out C=c.npy\n"
     "  weft run coo.weft --in E.i=g.npz:row --in E.j=g.npz:col --in A=w.npy --set m=64\n"
-    "  weft print spmm.weft | weft run --in A=a.mtx --in B=b.npy\n",
+    "  weft print spmm.weft | weft run --in A=a.mtx --in B=b.npy\n"
+    "  WEFT_VERBOSE=1 weft run spmm.weft -t c --in A=a.mtx --in B=b.npy\n",
     run,
 };

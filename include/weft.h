@@ -64,11 +64,12 @@ typedef enum weft_status {
 } weft_status;
 
 /* A context holds the memory and the last message of everything made in it, and belongs to one
- * thread at a time; different contexts are independent. */
+ * thread at a time; different contexts are independent.  To run kernels from several threads, give
+ * each a context and compile in it: all but the first find the kernel in the cache. */
 typedef struct weft_ctx weft_ctx;
 
 WEFT_API weft_ctx *weft_ctx_new(void); /* NULL: out of memory */
-/* Frees the context and all programs and arguments made in it that are not freed yet. */
+/* Frees the context and all that was made in it and is not freed yet. */
 WEFT_API void weft_ctx_free(weft_ctx *ctx);
 
 /* What the last call with this context, or with something made in it, found wrong: the fault and
@@ -76,9 +77,31 @@ WEFT_API void weft_ctx_free(weft_ctx *ctx);
  * has a place.  "" after a success.  The text is the context's, until the next call. */
 WEFT_API const char *weft_message(const weft_ctx *ctx);
 
-/* The tables of the library, for help and completion: `what` is "types", "functions", "axes" or
- * "keywords"; NULL lists these names.  Returns row i and, in *note (which may be NULL), a word on
- * it; NULL after the last row. */
+/* What the last call wants to be known although it succeeded: that a kernel is interpreted, that
+ * the cache cannot be used, and why.  "" when there is nothing.  Kept as long as the message. */
+WEFT_API const char *weft_warning(const weft_ctx *ctx);
+
+/* How many threads kernels run on, the calling one included: 1 to 1024; 0: as many as
+ * WEFT_NUM_THREADS says, else one for each CPU.  Results have the same bits for any number.
+ * Threads are started when there is work for them, and end with the context. */
+WEFT_API WEFT_MUST weft_status weft_ctx_threads(weft_ctx *ctx, int threads);
+
+/* The caller's threads instead: fn runs task(arg, i) for each i in 0..n, in any order, at the same
+ * time or not, and returns when all have ended; n is at most `threads`.  NULL: our own again. */
+typedef void weft_task(void *arg, int64_t i);
+typedef void weft_executor(void *user, int64_t n, weft_task *task, void *arg);
+WEFT_API WEFT_MUST weft_status weft_ctx_executor(weft_ctx *ctx, weft_executor *fn, void *user,
+                                                 int threads);
+
+/* Calls fn with one line (CSV, without its end) for each compile and each run of a kernel: what was
+ * chosen, why, and how long it took; docs/running.md has the columns.  fn makes no calls with this
+ * context.  NULL: no lines, as at first.  The library itself never prints. */
+typedef void weft_verbose(void *user, const char *line);
+WEFT_API WEFT_MUST weft_status weft_ctx_verbose(weft_ctx *ctx, weft_verbose *fn, void *user);
+
+/* The tables of the library, for help and completion: `what` is "types", "functions", "axes",
+ * "keywords", "passes" or "targets"; NULL lists these names.  Returns row i and, in *note (which may be
+ * NULL), a word on it; NULL after the last row. */
 WEFT_API const char *weft_list(const char *what, int i, const char **note);
 
 typedef struct weft_prog weft_prog;
@@ -120,6 +143,28 @@ WEFT_API WEFT_MUST weft_status weft_prog_check(weft_prog *prog);
  * its next call. */
 WEFT_API WEFT_MUST weft_status weft_prog_print(weft_prog *prog, const char **out);
 
+/* The same after a pass on the way to a kernel, one of weft_list("passes", ...): a program of a later
+ * stage, which reads, checks and runs as any other.  docs/ir.md has its text.  WEFT_E_LIMIT: a
+ * program that is only interpreted so far. */
+WEFT_API WEFT_MUST weft_status weft_prog_print_after(weft_prog *prog, const char *pass,
+                                                     const char **out);
+
+/* What a derivative is of: lists of names of buffers; none: the default. */
+typedef struct weft_grad {
+    const char *const *wrt;  /* inputs to differentiate by; else every floating-point one */
+    const char *const *of;   /* outputs to differentiate; else every floating-point one */
+    const char *const *save; /* what the program computes and its derivative takes as an input; */
+    int nwrt, nof, nsave;    /* what is not saved but needed is computed again */
+    int forward;             /* 0: gradients; 1: derivatives along a direction */
+} weft_grad;
+
+/* The derivative of a program, which is a program: of gradients, its new inputs are cotangents d_Z
+ * of the outputs, and its outputs those of the inputs, d_X; forward, t_X are inputs and t_Z
+ * outputs.  docs/derivatives.md has the rules.  `opt` may be NULL.  On WEFT_OK the caller owns
+ * *out, until weft_prog_free; otherwise *out is NULL. */
+WEFT_API WEFT_MUST weft_status weft_prog_grad(weft_prog *prog, const weft_grad *opt,
+                                              weft_prog **out);
+
 /* NULL is allowed.  Arguments made for the program live on. */
 WEFT_API void weft_prog_free(weft_prog *prog);
 
@@ -157,6 +202,15 @@ typedef struct weft_arg {
 WEFT_API WEFT_MUST weft_status weft_prog_arg(const weft_prog *prog, int i, weft_arg *out);
 WEFT_API WEFT_MUST weft_status weft_prog_nargs(const weft_prog *prog, int *out);
 
+/* The structure arrays of a matrix whose values are the buffer `name`, as arguments of the program;
+ * NULL for those it has not.  CSR and CSC: start, col; COO: row, col; DCSR: all; ELL: col; dense:
+ * none.  The names are the program's, until it changes.  WEFT_E_BIND: it is not a matrix. */
+typedef struct weft_matrix {
+    const char *start, *row, *col;
+} weft_matrix;
+WEFT_API WEFT_MUST weft_status weft_prog_matrix(const weft_prog *prog, const char *name,
+                                                weft_matrix *out);
+
 /* The arguments for runs of one program, as it is now: checked first.  On WEFT_OK the caller owns
  * *out, until weft_args_free; otherwise *out is NULL. */
 typedef struct weft_args weft_args;
@@ -185,9 +239,71 @@ WEFT_API WEFT_MUST weft_status weft_args_read(weft_args *args, const char *name,
 /* Runs the program.  Arrays that are bound to outputs are written when all has been computed. */
 WEFT_API WEFT_MUST weft_status weft_run(weft_args *args);
 
+/* The program as machine code, through the system's C compiler and a cache on disk; docs/running.md
+ * has the environment variables (WEFT_CC, WEFT_CACHE_DIR, ...).  On WEFT_OK the caller owns *out,
+ * until weft_kernel_free; otherwise *out is NULL.
+ *
+ * When there is no compiler, or it fails, or the program is one that is only interpreted so far
+ * (built axes, some searches), the kernel interprets: weft_warning and weft_kernel_info say why. */
+typedef struct weft_kernel weft_kernel;
+
+WEFT_API WEFT_MUST weft_status weft_kernel_compile(weft_prog *prog, weft_kernel **out);
+WEFT_API void weft_kernel_free(weft_kernel *kernel); /* NULL is allowed */
+
+/* What weft_run does, by the kernel; the arguments were made for the same program.
+ *
+ * - Arrays that are aligned, in C order and without gaps are used where they are.  So after
+ *   WEFT_E_RUN, outputs and inouts hold anything, those of weft_args_get too.
+ * - Structure arrays (J.start, E.j) are read, checked and copied in the first run after one is
+ *   bound; later runs use the copies.  After a change of their elements, bind them again.
+ * - A run that binds only arrays of the same shapes as before allocates nothing.
+ * - A write of one element twice by `=` is not noticed.
+ * - A kernel that interprets refuses problems of more than about 1e8 scalar operations
+ *   (WEFT_E_LIMIT); weft_run takes them. */
+WEFT_API WEFT_MUST weft_status weft_kernel_run(weft_kernel *kernel, weft_args *args);
+
+/* How a kernel came to be.  The texts are the kernel's. */
+typedef struct weft_info {
+    const char *target;   /* "c", or "interp" */
+    const char *isa;      /* of "c": the vector registers, "avx2" */
+    const char *how;      /* of "c": "compiled", or found in "memory" or on "disk" */
+    const char *key;      /* of "c": its name in the cache */
+    const char *why;      /* of "interp": the reason */
+    int phases, parallel; /* how many there are; how many of them run on several threads */
+} weft_info;
+WEFT_API WEFT_MUST weft_status weft_kernel_info(weft_kernel *kernel, weft_info *out);
+
+/* The C text of the kernel, which is the kernel's.  WEFT_E_LIMIT: there is none. */
+WEFT_API WEFT_MUST weft_status weft_kernel_source(weft_kernel *kernel, const char **out);
+
+/* The program as C that needs no library: WEFT_SOURCE is a file to compile, WEFT_HEADER declares
+ * its functions.  weft_run_NAME(sizes, arrays as weft_prog_arg lists them) runs the program on the
+ * calling thread and returns 0 or a fault.  `target` is "c", for the vector registers of this
+ * machine, or "c:avx2" and so on.  The text is the program's, until its next call.  WEFT_E_LIMIT: a
+ * program that is only interpreted so far. */
+typedef enum weft_part { WEFT_SOURCE, WEFT_HEADER } weft_part;
+WEFT_API WEFT_MUST weft_status weft_prog_emit(weft_prog *prog, const char *target, weft_part part,
+                                              const char **out);
+
+/* The cache of kernels.  The directory is the context's; WEFT_E_IO: there is none. */
+WEFT_API WEFT_MUST weft_status weft_cache_dir(weft_ctx *ctx, const char **out);
+
+typedef struct weft_entry {
+    const char *key;    /* the name of its file */
+    int64_t bytes, age; /* age in seconds */
+    const char *fault;  /* what is wrong with it; NULL: nothing, or not asked */
+} weft_entry;
+
+/* The entries of the cache, by key; each is read and verified when `verify` is not 0.  The list is
+ * the context's, until the next of these calls. */
+WEFT_API WEFT_MUST weft_status weft_cache_list(weft_ctx *ctx, int verify, const weft_entry **out,
+                                               int *n);
+/* Removes all entries; *n (which may be NULL) is how many there were. */
+WEFT_API WEFT_MUST weft_status weft_cache_clear(weft_ctx *ctx, int *n);
+
 /* The array that the last run gave: of an output (bound or not), of what came with a matrix, or,
- * with ndim 0, of a size.  It is the library's, in C order, until the next run or
- * weft_args_free. */
+ * with ndim 0, of a size.  It is in C order, and the library's until the next run or
+ * weft_args_free; after weft_kernel_run, the caller's own where that was used. */
 WEFT_API WEFT_MUST weft_status weft_args_get(weft_args *args, const char *name, weft_tensor *out);
 /* The same written to a file, .npy or (two coordinates) .mtx; all of it, or nothing. */
 WEFT_API WEFT_MUST weft_status weft_args_write(weft_args *args, const char *name, const char *path);

@@ -20,12 +20,17 @@
 #include "ir/ir.h"
 #include "weft.h"
 
+struct JitReport;
+struct Kernel;
+struct Plan;
+struct Pool;
+
 typedef struct Box { /* an arena with owners */
     Arena arena;
     int refs;
 } Box;
 
-enum Tag { TAG_CTX = 0x5745, TAG_PROG, TAG_ARGS, TAG_FREED };
+enum Tag { TAG_CTX = 0x5745, TAG_PROG, TAG_ARGS, TAG_KERNEL, TAG_FREED };
 
 /* The head of every object of the caller.  A freed one stays as an empty shell until MAX_SHELLS
  * others have been freed, so that a stale pointer is an error and not a crash. */
@@ -47,7 +52,14 @@ struct weft_ctx {
     Box *box;           /* being filled by this call */
     Handle live, shell; /* heads of rings */
     int nshell;
-    char message[MAX_MESSAGE];
+    struct Jit *jit;   /* made when first needed */
+    struct Pool *pool; /* likewise */
+    int threads;       /* of the pool; 0: the default */
+    weft_verbose *verbose;
+    void *verbose_user;
+    unsigned kernels; /* made so far */
+    Box *listed;      /* of weft_cache_list */
+    char message[MAX_MESSAGE], warning[MAX_MESSAGE];
 };
 
 typedef enum ArgKind { ARG_SIZE, ARG_BUF, ARG_START, ARG_COORD } ArgKind;
@@ -87,12 +99,14 @@ typedef struct View { /* an array of the caller, checked */
     int64_t n; /* elements */
     int64_t shape[WEFT_MAX_NDIM], stride[WEFT_MAX_NDIM];
     uintptr_t low, high; /* its elements are in low <= address < high */
+    bool plain;          /* aligned, in C order, without gaps */
 } View;
 
 typedef enum How { HOW_NOT, HOW_USER, HOW_FILE, HOW_MATRIX } How;
 
 typedef struct Bound {
     How how;
+    bool fresh;   /* since the last plan: the elements may be others */
     View view;    /* HOW_USER, HOW_FILE */
     Box *box;     /* of the file's content */
     Coo *matrix;  /* HOW_MATRIX */
@@ -114,6 +128,37 @@ struct weft_args {
     int64_t *size; /* by Size.id; -1 not set */
     Result *result;
     Box *printed;
+    struct Plan *plan; /* of the last kernel, or NULL */
+    unsigned shapes;   /* counts changes of sizes, shapes and of what is bound at all */
+    bool fresh;        /* some Bound is */
+};
+
+typedef struct Isa {
+    const char *target, *arch; /* "c:avx2" */
+    int bytes;           /* of a vector register */
+    const char *flag[6]; /* of the C compiler; NULL at the end */
+    const char *macro;   /* that the compiler defines then; NULL: always */
+} Isa;
+
+typedef struct Lowered { /* a program as C text, and what a run of it needs to know */
+    Prog *prog;          /* a copy: ids up to the old numbers are the same */
+    const Isa *isa;
+    struct EmitKernel *info;
+    const char **label; /* of each phase */
+    const char *source;
+    size_t nsource;
+} Lowered;
+
+struct weft_kernel {
+    Handle h;
+    Body *body;
+    Box *box; /* of all below */
+    unsigned number;
+    Lowered *lowered; /* NULL: there is no C text */
+    struct JitModule *module;
+    void **fn;           /* by phase */
+    const char *how, *key;
+    const char *why; /* the kernel interprets; NULL: it does not */
 };
 
 /* ctx.c */
@@ -136,6 +181,7 @@ void *api_handle_new(weft_ctx *, unsigned tag, size_t size);
 void api_handle_free(void *handle);
 
 /* prog.c */
+weft_prog *prog_new(weft_ctx *, const char *file, const char *text, size_t n);
 void prog_drop(weft_prog *);
 void body_drop(Body *);
 void body_check(Body *);
@@ -152,14 +198,14 @@ void api_bind(weft_args *, const Arg *, const Bound *);
 /* view.c */
 extern const weft_type api_type_of[T_COUNT];
 void api_view(weft_ctx *, const char *name, const weft_tensor *, View *out);
-bool view_is_plain(const View *);         /* aligned, in C order, without gaps */
 void view_gather(const View *, void *to); /* all elements, in C order */
 void view_scatter(const View *, const void *from);
 void api_check_overlap(weft_args *);
 
 /* bind.c: from what is bound to an environment for a run: sizes known, structure and shapes
- * verified, but for arrays over built axes. */
-Env *api_env(weft_args *, Arena *);
+ * verified, but for arrays over built axes.  For a kernel structure is i64, and of buffers only
+ * those are there that a matrix was packed into. */
+Env *api_env(weft_args *, Arena *, bool for_kernel);
 Array *api_place(const Env *, const Arg *); /* of an array in the environment */
 bool api_is_built(const Arg *);             /* its shape is known after the run only */
 /* The shape (of ndim extents) that the environment gives the array of an argument. */
@@ -167,7 +213,48 @@ void api_shape(Arena *, const Prog *, const Env *, const Arg *, int64_t *out);
 /* Throws when an array that is bound has another shape; only those over built axes, or the rest. */
 void api_check_shapes(weft_args *, const Env *, bool built);
 
+/* verify.c: true when the structure is right; false when that takes a closer look, or is wrong. */
+bool api_is_right(const Prog *, const Env *);
+
+/* target.c */
+static inline const char *isa_name(const Isa *isa) { return isa->target + 2; }
+const Isa *api_isa(weft_ctx *);                           /* throws for a bad WEFT_MAX_ISA */
+const Isa *api_find_isa(weft_ctx *, const char *target); /* "c", "c:avx2"; throws */
+const char *api_target(int i, const char **note);         /* a row of the table; or NULL */
+
+/* kernel.c */
+void kernel_drop(weft_kernel *);
+struct Jit *api_jit(weft_ctx *);
+
+/* pipeline.c: passes, each by what it needs and gives; the last row has no name. */
+typedef struct Pass {
+    const char *name, *note;
+    Stage needs, gives;
+    void (*run)(struct Kernel *, const Isa *);
+} Pass;
+extern const Pass api_pass[];
+const Pass *api_find_pass(Prog *, const char *name); /* throws */
+/* Runs the passes up to this one, or all, on p itself; alone: for one thread, without a plan.  Throws
+ * ST_LIMIT for what is only interpreted. */
+struct Kernel *api_lower_to(Prog *p, const Isa *, bool alone, const Pass *last);
+struct Kernel *api_passes(Prog *p, const Isa *, bool alone);
+
+/* plan.c: what is worked out once for a kernel and the shapes and structure of arguments.  Throws for
+ * what does not fit; *made: the old plan did not do. */
+struct Plan *api_plan(weft_kernel *, weft_args *, bool *made);
+void plan_drop(weft_args *);
+int64_t api_run_plan(weft_args *, struct Pool *); /* 0 or a fault */
+void api_print_plan(Text *, const weft_args *, const weft_kernel *);
+
+/* verbose.c */
+void api_say_compile(weft_ctx *, const weft_kernel *, const struct JitReport *);
+void api_say_run(const weft_kernel *, const weft_args *, bool made, int threads, int64_t begin);
+
 /* run.c */
+typedef void Runner(weft_args *, Box *, Env *, void *with); /* fills the Env; may throw */
+void api_run(weft_args *, Runner *, void *with);
+void api_set_result(weft_args *, Result *); /* NULL: there is none */
+Result *api_collect(weft_args *, Arena *, Env *);
 const weft_tensor *api_result(weft_args *, const Arg *); /* throws when there is none */
 
 /* solve.c */

@@ -136,3 +136,33 @@ const Arg *api_find_arg(weft_ctx *ctx, const Body *body, const char *name)
     err_throw(&ctx->err, ST_ARG, "%s has no argument %s%s; it has %s", body->prog->name, name,
               why_not(body, name), all_names(&ctx->scratch, body));
 }
+
+static const char *name_of(const Body *body, const Axis *axis, ArgKind kind, const Coord *coord)
+{
+    for (int i = 0; i < body->narg && axis != NULL; i++) {
+        const Arg *a = &body->arg[i];
+
+        if (a->axis == axis && a->kind == kind &&
+            (kind == ARG_START || &axis->coord[a->k] == coord))
+            return a->name;
+    }
+    return NULL;
+}
+
+weft_status weft_prog_matrix(const weft_prog *prog, const char *name, weft_matrix *out)
+{
+    weft_ctx *ctx = api_ctx_of(prog, TAG_PROG);
+    const Arg *a;
+    FmtTree t;
+
+    API_ENTER(ctx);
+    api_need(ctx, out, "out");
+    a = api_find_arg(ctx, prog->body, name);
+    if (a->kind != ARG_BUF)
+        err_throw(&ctx->err, ST_BIND, "%s is not a buffer", name);
+    fmt_tree(&ctx->scratch, a->buf, &t);
+    *out = (weft_matrix){ name_of(prog->body, t.col, ARG_START, NULL),
+                          name_of(prog->body, t.row, ARG_COORD, t.i),
+                          name_of(prog->body, t.col != NULL ? t.col : t.row, ARG_COORD, t.j) };
+    return api_leave(ctx);
+}

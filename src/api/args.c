@@ -4,12 +4,14 @@
  * The functions of weft.h that make arguments and bind sizes and arrays to them. */
 #include "api/api_int.h"
 
+#include <string.h>
+
 void args_drop(weft_args *args)
 {
     for (int i = 0; i < args->body->narg; i++)
         box_drop(args->bound[i].box);
-    if (args->result != NULL)
-        box_drop(args->result->box);
+    plan_drop(args);
+    api_set_result(args, NULL);
     box_drop(args->printed);
     body_drop(args->body);
     box_drop(args->box);
@@ -66,6 +68,7 @@ weft_status weft_args_size(weft_args *args, const char *name, int64_t value)
         err_throw(&ctx->err, ST_ARG, "%s is an array and not a size", name);
     if (value < 0)
         err_throw(&ctx->err, ST_ARG, "the size %s cannot be %lld", name, (long long)value);
+    args->shapes += args->size[a->size->id] != value;
     args->size[a->size->id] = value;
     return api_leave(ctx);
 }
@@ -82,6 +85,16 @@ static void check_type(weft_ctx *ctx, const Arg *a, Type type)
                   ir_type[a->type].name, ir_type[type].name);
 }
 
+/* Does an array take the place of another in a way that changes nothing but its elements? */
+static bool is_alike(const Bound *a, const Bound *b)
+{
+    const View *v = &a->view, *w = &b->view;
+
+    return a->how == HOW_USER && b->how == HOW_USER && v->type == w->type && v->plain == w->plain &&
+           v->ndim == w->ndim &&
+           memcmp(v->shape, w->shape, (size_t)v->ndim * sizeof *v->shape) == 0;
+}
+
 void api_bind(weft_args *args, const Arg *a, const Bound *new)
 {
     weft_ctx *ctx = args->h.ctx;
@@ -93,9 +106,12 @@ void api_bind(weft_args *args, const Arg *a, const Bound *new)
             err_throw(&ctx->err, ST_BIND, "%s has %d dimension%s, and the array given has %d",
                       a->name, a->ndim, a->ndim == 1 ? "" : "s", new->view.ndim);
     }
+    args->shapes += !is_alike(b, new);
+    args->fresh = true;
     box_drop(b->box);
     *b = *new;
     b->box = new->how == HOW_NOT || new->how == HOW_USER ? NULL : api_keep(ctx);
+    b->fresh = true;
 }
 
 weft_status weft_args_bind(weft_args *args, const char *name, const weft_tensor *tensor)

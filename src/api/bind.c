@@ -67,10 +67,24 @@ static bool has_view(const Bound *b)
 static void put_view(Arena *arena, const Arg *a, const View *v, Array *out)
 {
     *out = (Array){ .data = v->data, .n = v->n, .type = v->type };
-    if (v->n > 0 && a->kind == ARG_BUF && a->role == WEFT_INPUT && view_is_plain(v))
+    if (v->n > 0 && a->kind == ARG_BUF && a->role == WEFT_INPUT && v->plain)
         return;
     out->data = arena_array(arena, v->n, ir_type[v->type].bytes);
     view_gather(v, out->data);
+}
+
+/* Kernels read structure as i64, whatever the caller has. */
+static void widen(Arena *arena, Array *a)
+{
+    const int32_t *narrow = a->data;
+    int64_t *wide;
+
+    if (a->type == T_i64)
+        return;
+    wide = arena_array(arena, a->n, sizeof *wide);
+    for (int64_t i = 0; i < a->n; i++)
+        wide[i] = narrow[i];
+    *a = (Array){ wide, a->n, T_i64 };
 }
 
 static void add_fact(Solver *s, Expr *expr, int64_t value, const char *fmt, ...)
@@ -115,7 +129,7 @@ static void add_shape(Solver *s, const Arg *a, const View *v)
     }
 }
 
-static void put_arrays(weft_args *args, Solver *s)
+static void put_arrays(weft_args *args, Solver *s, bool for_kernel)
 {
     for (int i = 0; i < args->body->narg; i++) {
         const Arg *a = &args->body->arg[i];
@@ -123,8 +137,10 @@ static void put_arrays(weft_args *args, Solver *s)
 
         if (!has_view(b))
             continue;
-        if (a->role != WEFT_OUTPUT)
+        if (a->role != WEFT_OUTPUT && !(for_kernel && a->kind == ARG_BUF))
             put_view(s->arena, a, &b->view, api_place(s->env, a));
+        if (a->role != WEFT_OUTPUT && for_kernel && a->kind != ARG_BUF)
+            widen(s->arena, api_place(s->env, a));
         add_shape(s, a, &b->view);
     }
 }
@@ -208,7 +224,8 @@ static void check_bound(weft_args *args, const Env *env)
     for (int i = 0; i < args->body->narg; i++) {
         const Arg *a = &args->body->arg[i];
 
-        if (a->role != WEFT_SIZE && a->role != WEFT_OUTPUT && api_place(env, a)->data == NULL)
+        if (a->role != WEFT_SIZE && a->role != WEFT_OUTPUT && args->bound[i].how == HOW_NOT &&
+            api_place(env, a)->data == NULL)
             err_throw(&args->h.ctx->err, ST_BIND, "%s is not bound: the program %s reads it",
                       a->name, args->body->prog->name);
     }
@@ -221,7 +238,7 @@ void api_check_shapes(weft_args *args, const Env *env, bool built)
             check_shape(args, env, i);
 }
 
-Env *api_env(weft_args *args, Arena *arena)
+Env *api_env(weft_args *args, Arena *arena, bool for_kernel)
 {
     Prog *prog = args->body->prog;
     Solver s = { .arena = arena, .prog = prog, .env = ir_env(arena, prog) };
@@ -231,11 +248,12 @@ Env *api_env(weft_args *args, Arena *arena)
         s.env->size[i] = args->size[i];
         s.origin[i] = "as set";
     }
-    put_arrays(args, &s);
+    put_arrays(args, &s, for_kernel);
     pack_matrices(args, &s);
     check_bound(args, s.env);
     solve_verify(&s);
-    interp_check(arena, prog, s.env);
+    if (!api_is_right(prog, s.env))
+        interp_check(arena, prog, s.env); /* which says what is wrong */
     api_check_shapes(args, s.env, false);
     return s.env;
 }

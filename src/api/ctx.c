@@ -3,6 +3,8 @@
  *
  * Contexts and handles: the way into the library and the way out of it with a status. */
 #include "api/api_int.h"
+#include "jit/jit.h"
+#include "run/run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -77,6 +79,10 @@ void weft_ctx_free(weft_ctx *ctx)
         api_handle_free(ctx->live.next);
     while (ctx->nshell > 0)
         free_oldest_shell(ctx);
+    box_drop(ctx->listed);
+    pool_free(ctx->pool);
+    if (ctx->jit != NULL)
+        jit_free(ctx->jit);
     ctx->h.tag = TAG_FREED;
     ctx->os->alloc(ctx->os, ctx, 0);
 }
@@ -101,6 +107,8 @@ void api_handle_free(void *handle)
 
     if (h->tag == TAG_PROG)
         prog_drop(handle);
+    else if (h->tag == TAG_KERNEL)
+        kernel_drop(handle);
     else
         args_drop(handle);
     h->tag = TAG_FREED;
@@ -112,7 +120,10 @@ void api_handle_free(void *handle)
 
 static const char *tag_name(unsigned tag)
 {
-    return tag == TAG_CTX ? "a context" : tag == TAG_PROG ? "a program" : "arguments";
+    return tag == TAG_CTX      ? "a context"
+           : tag == TAG_PROG   ? "a program"
+           : tag == TAG_KERNEL ? "a kernel"
+                               : "arguments";
 }
 
 weft_ctx *api_ctx_of(const void *handle, unsigned tag)
@@ -164,6 +175,7 @@ void box_drop(Box *box)
 jmp_buf *api_enter(weft_ctx *ctx)
 {
     err_clear(&ctx->err);
+    ctx->warning[0] = 0;
     ctx->err.trap = &ctx->trap;
     return &ctx->trap;
 }
@@ -220,4 +232,55 @@ const char *weft_message(const weft_ctx *ctx)
 {
     return ctx == NULL || ctx->h.tag != TAG_CTX ? "there is no context: out of memory?"
                                                 : ctx->message;
+}
+
+const char *weft_warning(const weft_ctx *ctx)
+{
+    return ctx == NULL || ctx->h.tag != TAG_CTX ? "" : ctx->warning;
+}
+
+/* The pool that is there goes when the new one has been made, or first needed. */
+static void set_pool(weft_ctx *ctx, Pool *pool, int threads)
+{
+    pool_free(ctx->pool);
+    ctx->pool = pool;
+    ctx->threads = threads;
+}
+
+static void check_threads(weft_ctx *ctx, int threads, int least)
+{
+    if (threads < least || threads > POOL_MAX_THREADS)
+        err_throw(&ctx->err, ST_ARG, "%d threads; %d to %d are possible", threads, least,
+                  POOL_MAX_THREADS);
+}
+
+weft_status weft_ctx_threads(weft_ctx *context, int threads)
+{
+    weft_ctx *ctx = api_ctx_of(context, TAG_CTX);
+
+    API_ENTER(ctx);
+    check_threads(ctx, threads, 0);
+    set_pool(ctx, NULL, threads);
+    return api_leave(ctx);
+}
+
+weft_status weft_ctx_executor(weft_ctx *context, weft_executor *fn, void *user, int threads)
+{
+    weft_ctx *ctx = api_ctx_of(context, TAG_CTX);
+
+    API_ENTER(ctx);
+    check_threads(ctx, threads, fn == NULL ? 0 : 1);
+    set_pool(ctx, fn == NULL ? NULL : pool_of_executor(ctx->os, &ctx->err, threads, fn, user),
+             fn == NULL ? threads : 0);
+    return api_leave(ctx);
+}
+
+weft_status weft_ctx_verbose(weft_ctx *context, weft_verbose *fn, void *user)
+{
+    weft_ctx *ctx = api_ctx_of(context, TAG_CTX);
+
+    API_ENTER(ctx);
+    ctx->verbose = fn;
+    ctx->verbose_user = user;
+    return api_leave(ctx);
 }

@@ -67,6 +67,25 @@ static Item function_item(int i)
     return (Item){ NULL, NULL };
 }
 
+static Item pass_item(int i)
+{
+    const Pass *s = api_pass;
+
+    while (i > 0 && s->name != NULL) {
+        s++;
+        i--;
+    }
+    return (Item){ s->name, s->note };
+}
+
+static Item target_item(int i)
+{
+    Item item;
+
+    item.name = api_target(i, &item.note);
+    return item;
+}
+
 static const struct {
     const char *name;
     Item (*item)(int i);
@@ -75,6 +94,8 @@ static const struct {
     { "functions", function_item },
     { "axes", axis_item },
     { "keywords", keyword_item },
+    { "passes", pass_item },
+    { "targets", target_item },
 };
 
 const char *weft_list(const char *what, int i, const char **note)

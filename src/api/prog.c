@@ -43,7 +43,7 @@ static Body *read_body(weft_ctx *ctx, const char *file, const char *text, size_t
     return body;
 }
 
-static weft_prog *new_prog(weft_ctx *ctx, const char *file, const char *text, size_t n)
+weft_prog *prog_new(weft_ctx *ctx, const char *file, const char *text, size_t n)
 {
     Body *body = read_body(ctx, file, text, n);
     weft_prog *prog = api_handle_new(ctx, TAG_PROG, sizeof *prog);
@@ -63,7 +63,7 @@ weft_status weft_prog_parse(weft_ctx *context, const char *file, const char *tex
     API_ENTER(ctx);
     api_need(ctx, out, "out");
     api_need(ctx, text, "the text of the program");
-    *out = new_prog(ctx, file == NULL ? "program" : file, text, n);
+    *out = prog_new(ctx, file == NULL ? "program" : file, text, n);
     return api_leave(ctx);
 }
 
@@ -78,7 +78,7 @@ weft_status weft_prog_read(weft_ctx *context, const char *path, weft_prog **out)
     api_need(ctx, out, "out");
     api_need(ctx, path, "the path");
     text = file_read(&ctx->scratch, path, MAX_TEXT);
-    *out = new_prog(ctx, strcmp(path, "-") == 0 ? "<stdin>" : path, (const char *)text.p, text.n);
+    *out = prog_new(ctx, strcmp(path, "-") == 0 ? "<stdin>" : path, (const char *)text.p, text.n);
     return api_leave(ctx);
 }
 
@@ -89,7 +89,7 @@ static weft_prog *from_head(weft_ctx *ctx, const char *head)
 
     text_f(&text, "program %s\n", head);
     text_put(&name, head, strcspn(head, " ("));
-    return new_prog(ctx, name.s, text.s, text.n);
+    return prog_new(ctx, name.s, text.s, text.n);
 }
 
 weft_status weft_prog_new(weft_ctx *context, const char *head, weft_prog **out)
@@ -215,11 +215,11 @@ weft_status weft_prog_check(weft_prog *prog)
     return api_leave(ctx);
 }
 
-static const char *print_prog(weft_ctx *ctx, weft_prog *prog)
+static const char *print_prog(weft_ctx *ctx, weft_prog *prog, Prog *what)
 {
     Text text = { .arena = &api_box(ctx)->arena };
 
-    ir_print(&text, prog->body->prog);
+    ir_print(&text, what);
     box_drop(prog->printed);
     prog->printed = api_keep(ctx);
     return text.s;
@@ -233,7 +233,30 @@ weft_status weft_prog_print(weft_prog *prog, const char **out)
         *out = NULL;
     API_ENTER(ctx);
     api_need(ctx, out, "out");
-    *out = print_prog(ctx, prog);
+    *out = print_prog(ctx, prog, prog->body->prog);
+    return api_leave(ctx);
+}
+
+static Prog *after(weft_ctx *ctx, weft_prog *prog, const char *pass)
+{
+    Prog *p;
+
+    body_check(prog->body);
+    p = ir_copy(&ctx->scratch, prog->body->prog);
+    api_lower_to(p, api_isa(ctx), false, api_find_pass(p, pass));
+    return p;
+}
+
+weft_status weft_prog_print_after(weft_prog *prog, const char *pass, const char **out)
+{
+    weft_ctx *ctx = api_ctx_of(prog, TAG_PROG);
+
+    if (out != NULL)
+        *out = NULL;
+    API_ENTER(ctx);
+    api_need(ctx, out, "out");
+    api_need(ctx, pass, "the name of the pass");
+    *out = print_prog(ctx, prog, after(ctx, prog, pass));
     return api_leave(ctx);
 }
 

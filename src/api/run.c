@@ -31,39 +31,52 @@ static void describe(weft_args *args, Arena *arena, const Env *env, int i, weft_
     api_shape(arena, args->body->prog, env, a, shape);
 }
 
-static Result *collect(weft_args *args, Box *box, Env *env)
+Result *api_collect(weft_args *args, Arena *arena, Env *env)
 {
-    Result *r = arena_alloc(&box->arena, sizeof *r);
+    Result *r = arena_alloc(arena, sizeof *r);
     int n = args->body->narg;
 
-    *r = (Result){ .box = box, .env = env };
-    r->tensor = arena_array(&box->arena, n, sizeof *r->tensor);
+    *r = (Result){ .env = env };
+    r->tensor = arena_array(arena, n, sizeof *r->tensor);
     for (int i = 0; i < n; i++)
         if (is_ours(args, env, i))
-            describe(args, &box->arena, env, i, &r->tensor[i]);
+            describe(args, arena, env, i, &r->tensor[i]);
         else
             r->tensor[i].ndim = -1;
     return r;
 }
 
-static void run(weft_ctx *ctx, weft_args *args)
+void api_set_result(weft_args *args, Result *new)
 {
+    Box *old = args->result != NULL ? args->result->box : NULL;
+
+    args->result = new;
+    box_drop(old);
+}
+
+void api_run(weft_args *args, Runner *fn, void *with)
+{
+    weft_ctx *ctx = args->h.ctx;
     Box *box = api_box(ctx);
     Env *env;
     Result *result;
 
     api_check_overlap(args);
-    env = api_env(args, &box->arena);
-    interp_run(&box->arena, args->body->prog, env);
+    env = api_env(args, &box->arena, false);
+    fn(args, box, env, with);
     api_check_shapes(args, env, true);
-    result = collect(args, box, env);
+    result = api_collect(args, &box->arena, env);
     for (int i = 0; i < args->body->narg; i++)
         if (args->bound[i].how == HOW_USER && args->body->arg[i].role != WEFT_INPUT)
             view_scatter(&args->bound[i].view, result->tensor[i].data);
-    if (args->result != NULL)
-        box_drop(args->result->box);
-    args->result = result;
-    api_keep(ctx);
+    result->box = api_keep(ctx);
+    api_set_result(args, result);
+}
+
+static void interpret(weft_args *args, Box *box, Env *env, void *with)
+{
+    (void)with;
+    interp_run(&box->arena, args->body->prog, env);
 }
 
 weft_status weft_run(weft_args *args)
@@ -71,7 +84,7 @@ weft_status weft_run(weft_args *args)
     weft_ctx *ctx = api_ctx_of(args, TAG_ARGS);
 
     API_ENTER(ctx);
-    run(ctx, args);
+    api_run(args, interpret, NULL);
     return api_leave(ctx);
 }
 

@@ -54,20 +54,7 @@ static void find_ends(weft_ctx *ctx, const char *name, View *v)
         err_throw(&ctx->err, ST_ARG, "%s: the strides leave the address space", name);
 }
 
-void api_view(weft_ctx *ctx, const char *name, const weft_tensor *t, View *v)
-{
-    check_tensor(ctx, name, t);
-    *v = (View){ .data = t->data, .type = type_of[t->type], .ndim = t->ndim, .n = 1 };
-    copy_shape(ctx, name, t, v);
-    if (v->n == 0)
-        return;
-    if (t->data == NULL)
-        err_throw(&ctx->err, ST_ARG, "%s: data is NULL, but the tensor has %lld elements", name,
-                  (long long)v->n);
-    find_ends(ctx, name, v);
-}
-
-bool view_is_plain(const View *v)
+static bool is_plain(const View *v)
 {
     int64_t n = 1;
     bool plain = (uintptr_t)v->data % ir_type[v->type].bytes == 0;
@@ -77,6 +64,20 @@ bool view_is_plain(const View *v)
         n *= v->shape[d];
     }
     return plain || v->n == 0;
+}
+
+void api_view(weft_ctx *ctx, const char *name, const weft_tensor *t, View *v)
+{
+    check_tensor(ctx, name, t);
+    *v = (View){ .data = t->data, .type = type_of[t->type], .ndim = t->ndim, .n = 1 };
+    copy_shape(ctx, name, t, v);
+    v->plain = is_plain(v);
+    if (v->n == 0)
+        return;
+    if (t->data == NULL)
+        err_throw(&ctx->err, ST_ARG, "%s: data is NULL, but the tensor has %lld elements", name,
+                  (long long)v->n);
+    find_ends(ctx, name, v);
 }
 
 typedef void Touch(char *element, void *ctx);
@@ -117,7 +118,7 @@ void view_gather(const View *v, void *to)
 {
     Copy c = { to, ir_type[v->type].bytes };
 
-    if (v->n > 0 && view_is_plain(v))
+    if (v->n > 0 && v->plain)
         memcpy(to, v->data, (size_t)v->n * c.size);
     else if (v->n > 0)
         walk(v, 0, v->data, take, &c);
@@ -127,7 +128,7 @@ void view_scatter(const View *v, const void *from)
 {
     Copy c = { (char *)from, ir_type[v->type].bytes };
 
-    if (v->n > 0 && view_is_plain(v))
+    if (v->n > 0 && v->plain)
         memcpy(v->data, from, (size_t)v->n * c.size);
     else if (v->n > 0)
         walk(v, 0, v->data, give, &c);

@@ -14,7 +14,7 @@ scratch
 WEFT=$(realpath "${WEFT:-$here/build/release/weft}")
 mkdir "$tmp/bin"
 ln -s "$WEFT" "$tmp/bin/weft"
-export PATH=$tmp/bin:$PATH
+export PATH=$tmp/bin:$PATH WEFT_CACHE_DIR=$tmp/cache
 
 # blocks FILE: each fenced block with one of the languages as $tmp/FILE-LINE.LANGUAGE.
 blocks() {

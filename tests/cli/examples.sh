@@ -9,7 +9,7 @@ here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$here/tests/structure/lib.sh"
 scratch
 WEFT=$(realpath "${WEFT:-$here/build/release/weft}")
-export WEFT
+export WEFT WEFT_CACHE_DIR=$tmp/cache
 cd "$here/examples" || exit 1
 
 head_bytes() { echo $((10 + $(od -An -tu2 -j8 -N2 "$1"))); }
@@ -72,24 +72,27 @@ tolerance_of() {
 }
 
 example() { # NAME
-    local line out want array options=()
+    local line out want array target options=()
     line=$(command_of "$1.weft")
     set -- "$1" $line
     [ "$#" -gt 3 ] && [ "$4" = "$1.weft" ] || { bad "$1.weft: no command of its own in the heading"; return; }
     shift 2
-    "$WEFT" "$@" >"$tmp/shown" 2>&1 || { bad "$line failed: $(cat "$tmp/shown")"; return; }
+    "$WEFT" "$@" >"$tmp/shown" 2>"$tmp/said" || { bad "$line failed: $(cat "$tmp/said")"; return; }
     [ -s "$tmp/shown" ] || bad "$line shows no result"
     for want in "data/expected/$name".*.npy; do
         array=${want#"data/expected/$name."} array=${array%.npy}
         options+=(--out "$array=$tmp/$array.npy")
     done
-    out=$("$WEFT" "$@" "${options[@]}" 2>&1) || bad "$line ${options[*]} failed: $out"
-    [ -z "$out" ] || bad "$name: results that nothing is compared with: $out"
-    for want in "data/expected/$name".*.npy; do
-        array=${want#"data/expected/$name."} array=${array%.npy}
-        same "$tmp/$array.npy" "$want" "$(tolerance_of "$name")" ||
-            bad "$name: $array is not as expected: $(head_of "$tmp/$array.npy") $(
-                numbers "$tmp/$array.npy" "$(head_of "$want")" | head -n 12)"
+    for target in "" "-t interp"; do # machine code where there is, then what it must agree with
+        out=$("$WEFT" "$@" $target "${options[@]}" 2>"$tmp/said") ||
+            bad "$line $target ${options[*]} failed: $(cat "$tmp/said")"
+        [ -z "$out" ] || bad "$name: results that nothing is compared with: $out"
+        for want in "data/expected/$name".*.npy; do
+            array=${want#"data/expected/$name."} array=${array%.npy}
+            same "$tmp/$array.npy" "$want" "$(tolerance_of "$name")" ||
+                bad "$name: $array is not as expected: $(head_of "$tmp/$array.npy") $(
+                    numbers "$tmp/$array.npy" "$(head_of "$want")" | head -n 12)"
+        done
     done
 }
 

@@ -10,6 +10,7 @@ passed=0 failed=0
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/weft-cli-XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
+export WEFT_CACHE_DIR=$tmp/cache WEFT_VERBOSE=
 
 weft() { "$WEFT" "$@"; }
 

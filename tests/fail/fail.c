@@ -190,12 +190,17 @@ static const char matrix[] = "%%MatrixMarket matrix coordinate real general\n"
 static int64_t starts[] = { 0, 2, 2, 4 }, columns[] = { 0, 2, 1, 3 };
 static double values[] = { 1.5, 2, -1, 0.5 };
 
-static void bind_csr(World *w)
+static void bind_csr_of(World *w, const char *x)
 {
     bind(w, "J.start", starts, WEFT_I64, 1, DIMS(4), NULL);
     bind(w, "J.coord", columns, WEFT_I64, 1, DIMS(4), NULL);
     bind(w, "A", values, WEFT_F64, 1, DIMS(4), NULL);
-    bind(w, "X", w->user, WEFT_F64, 1, DIMS(4), NULL);
+    bind(w, x, w->user, WEFT_F64, 1, DIMS(4), NULL);
+}
+
+static void bind_csr(World *w)
+{
+    bind_csr_of(w, "X");
 }
 
 SCENARIO(a_context)
@@ -270,6 +275,17 @@ SCENARIO(a_program_is_printed)
     CHECK_STR(text, spmv);
 }
 
+SCENARIO(a_program_is_printed_after_a_pass_and_read_again)
+{
+    const char *text;
+    weft_prog *later;
+
+    parse(w, spmv);
+    DO(weft_prog_print_after(w->prog, "share", &text));
+    DO(weft_prog_parse(w->ctx, "later", text, strlen(text), &later));
+    DO(weft_prog_check(later));
+}
+
 SCENARIO(a_program_is_built_from_pieces)
 {
     const char *text;
@@ -290,6 +306,37 @@ SCENARIO(a_piece_that_is_wrong_leaves_the_program)
     GIVES(WEFT_E_CHECK, weft_prog_add(w->prog, "f64 Z[m]\nz: Z[i] += Q[i]"));
     DO(weft_prog_print(w->prog, &text));
     CHECK_STR(text, spmv);
+}
+
+SCENARIO(a_gradient_of_a_gradient)
+{
+    const char *wrt[] = { "A", "d_Y" }, *text;
+    weft_grad opt = { .wrt = wrt, .nwrt = 2 };
+    weft_prog *first, *second;
+
+    parse(w, spmv);
+    DO(weft_prog_grad(w->prog, NULL, &first));
+    DO(weft_prog_grad(first, &opt, &second));
+    DO(weft_prog_print(second, &text));
+    CHECK_HAS(text, "d2(d(y,X),A): d2_A[i, j] += d2_d_X[j] * d_Y[i]");
+    wrt[0] = "X";
+    opt.nwrt = opt.forward = 1;
+    DO(weft_prog_grad(w->prog, &opt, &second));
+    DO(weft_args_new(second, &w->args));
+    bind_csr_of(w, "t_X");
+    DO(weft_run(w->args));
+    check_double(w, "t_Y", 0, 4);
+}
+
+SCENARIO(a_gradient_that_does_not_exist)
+{
+    const char *wrt[] = { "Y" };
+    weft_grad opt = { .wrt = wrt, .nwrt = 1 };
+    weft_prog *out;
+
+    parse(w, spmv);
+    GIVES(WEFT_E_ARG, weft_prog_grad(w->prog, &opt, &out));
+    CHECK(out == NULL);
 }
 
 SCENARIO(a_constant_relation)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+"""Weft: sparse and equivariant kernels from small programs.
+
+    import weft
+    spmm = weft.Program(text).compile()
+    C = spmm(A=A, B=B)
+
+The language of programs is described in docs/ir.md, kernels in docs/running.md.  This package holds
+no algorithm: it passes arrays to libweft.  All calls of a process share one context: calls from
+several threads wait for each other, and each uses all threads of the pool.
+"""
+
+from . import _lib
+from ._lib import (
+    ArgumentError,
+    BindError,
+    CheckError,
+    Error,
+    FileError,
+    LimitError,
+    OutOfMemory,
+    ParseError,
+    RunError,
+)
+from ._program import Argument, Info, Kernel, Program
+
+__version__ = _lib.lib.weft_version().decode()
+
+__all__ = [
+    "Argument", "ArgumentError", "BindError", "CheckError", "Error", "FileError", "Info", "Kernel",
+    "LimitError", "OutOfMemory", "ParseError", "Program", "RunError", "set_threads",
+]
+
+
+def set_threads(n: int) -> None:
+    """How many threads kernels run on; 0: as WEFT_NUM_THREADS says, else one for each CPU."""
+    with _lib.lock:
+        _lib.check(_lib.lib.weft_ctx_threads(_lib.context(), n))

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+"""NumPy arrays as tensors of the library, and back."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_int64
+
+import numpy as np
+
+from . import _lib
+
+_TYPES = ["i32", "i64", "f16", "bf16", "f32", "f64"]  # weft_type
+_DTYPES = {
+    "i32": np.dtype(np.int32), "i64": np.dtype(np.int64), "f16": np.dtype(np.float16),
+    "bf16": np.dtype(np.uint16), "f32": np.dtype(np.float32), "f64": np.dtype(np.float64),
+}
+_TYPE_OF = {dtype: i for i, dtype in enumerate(_DTYPES.values())}
+
+
+def type_name(code: int) -> str:
+    return _TYPES[code]
+
+
+def dtype_of(type: str) -> np.dtype:
+    """How NumPy holds the type; bf16, which it does not know, as the bits in uint16."""
+    return _DTYPES[type]
+
+
+def as_input(value, type: str, structure: bool) -> np.ndarray:
+    """The array itself where that is possible.  Lists and numbers take the argument's type; arrays
+    of another type are not converted, as that may lose digits (but integers of structure are)."""
+    if not isinstance(value, np.ndarray):
+        try:
+            value = np.asarray(value)
+        except Exception as e:
+            raise _lib.ArgumentError(f"not an array: {e}") from None
+        if value.dtype != dtype_of(type):
+            value = value.astype(dtype_of(type), casting="unsafe" if value.size == 0 else "same_kind")
+    if structure and value.dtype.kind in "iu" and value.dtype not in (np.int32, np.int64):
+        value = value.astype(np.int64)
+    if type == "bf16" and value.dtype.name == "bfloat16":  # of ml_dtypes
+        value = value.view(np.uint16)
+    return value
+
+
+def as_tensor(array: np.ndarray, name: str, writes: bool) -> tuple:
+    """The tensor of an array, and the array that it is of: a copy when strides are no multiples of
+    the element, which the library does not know."""
+    code = _TYPE_OF.get(array.dtype)
+    if code is None:
+        raise _lib.ArgumentError(f"{name}: arrays of {array.dtype} are not known; "
+                                 f"convert it to one of {', '.join(map(str, _TYPE_OF))}")
+    if writes and not array.flags.writeable:
+        raise _lib.ArgumentError(f"{name} is written, but the array given is read-only")
+    n, size, stride = array.ndim, array.itemsize, None
+    if not array.flags.c_contiguous:
+        if any(s % size for s in array.strides):
+            if writes:
+                raise _lib.ArgumentError(f"{name}: strides that are no multiple of the element")
+            array = np.ascontiguousarray(array)
+        else:
+            stride = (c_int64 * n)(*[s // size for s in array.strides])
+    shape = (c_int64 * n)(*array.shape)
+    return _lib.Tensor(array.ctypes.data, code, n, shape, stride), array
+
+
+def bf16_type(tensor: _lib.Tensor, type: str) -> None:
+    """uint16 stands for bf16 where the argument is."""
+    if type == "bf16" and tensor.type == _TYPE_OF[_DTYPES["bf16"]]:
+        tensor.type = _TYPES.index("bf16")
+
+
+def copy_of(tensor: _lib.Tensor) -> np.ndarray:
+    """A new array with the elements of one of the library's."""
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    out = np.empty(shape, dtype_of(_TYPES[tensor.type]))
+    if out.size > 0:
+        ctypes.memmove(out.ctypes.data, tensor.data, out.nbytes)
+    return out

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+"""libweft through ctypes: its structs, its functions, its statuses as exceptions, one context."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
+from pathlib import Path
+
+
+class Error(Exception):
+    """What the library refuses; the message is the library's own, with the remedy."""
+
+
+class ArgumentError(Error, ValueError):
+    """A call that makes no sense: an unknown name, a wrong type."""
+
+
+class ParseError(Error, ValueError):
+    """A text or a file that does not read."""
+
+
+class CheckError(Error, ValueError):
+    """A program that reads but has no meaning."""
+
+
+class BindError(Error, ValueError):
+    """Sizes, shapes or structure that do not fit the program."""
+
+
+class RunError(Error, ArithmeticError):
+    """Data that a run cannot go on with: an index out of range, integer overflow."""
+
+
+class FileError(Error, OSError):
+    """The system refused a file."""
+
+
+class LimitError(Error):
+    """Larger than a stated limit, or not possible so far."""
+
+
+class OutOfMemory(Error, MemoryError):
+    """There is not enough memory."""
+
+
+_ERRORS = [
+    Error, ArgumentError, ParseError, CheckError, BindError, RunError, FileError, LimitError,
+    OutOfMemory,
+]  # by status
+
+SIZE, INPUT, OUTPUT, INOUT = range(4)  # weft_role
+SOURCE, HEADER = range(2)  # weft_part
+
+
+class Tensor(Structure):
+    _fields_ = [("data", c_void_p), ("type", c_int), ("ndim", c_int),
+                ("shape", POINTER(c_int64)), ("stride", POINTER(c_int64))]
+
+
+class Arg(Structure):
+    _fields_ = [("name", c_char_p), ("role", c_int), ("type", c_int), ("ndim", c_int),
+                ("structure", c_int)]
+
+
+class Matrix(Structure):
+    _fields_ = [("start", c_char_p), ("row", c_char_p), ("col", c_char_p)]
+
+
+class Grad(Structure):
+    _fields_ = [("wrt", POINTER(c_char_p)), ("of", POINTER(c_char_p)), ("save", POINTER(c_char_p)),
+                ("nwrt", c_int), ("nof", c_int), ("nsave", c_int), ("forward", c_int)]
+
+
+class Info(Structure):
+    _fields_ = [("target", c_char_p), ("isa", c_char_p), ("how", c_char_p), ("key", c_char_p),
+                ("why", c_char_p), ("phases", c_int), ("parallel", c_int)]
+
+
+_VERBOSE = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
+
+# Of each function what it takes; all of these return a status.
+_FUNCTIONS = {
+    "weft_ctx_threads": [c_void_p, c_int],
+    "weft_ctx_verbose": [c_void_p, _VERBOSE, c_void_p],
+    "weft_prog_parse": [c_void_p, c_char_p, c_char_p, c_size_t, POINTER(c_void_p)],
+    "weft_prog_print": [c_void_p, POINTER(c_char_p)],
+    "weft_prog_emit": [c_void_p, c_char_p, c_int, POINTER(c_char_p)],
+    "weft_prog_nargs": [c_void_p, POINTER(c_int)],
+    "weft_prog_arg": [c_void_p, c_int, POINTER(Arg)],
+    "weft_prog_matrix": [c_void_p, c_char_p, POINTER(Matrix)],
+    "weft_prog_grad": [c_void_p, POINTER(Grad), POINTER(c_void_p)],
+    "weft_args_new": [c_void_p, POINTER(c_void_p)],
+    "weft_args_size": [c_void_p, c_char_p, c_int64],
+    "weft_args_bind": [c_void_p, c_char_p, POINTER(Tensor)],
+    "weft_args_get": [c_void_p, c_char_p, POINTER(Tensor)],
+    "weft_run": [c_void_p],
+    "weft_kernel_compile": [c_void_p, POINTER(c_void_p)],
+    "weft_kernel_run": [c_void_p, c_void_p],
+    "weft_kernel_info": [c_void_p, POINTER(Info)],
+    "weft_kernel_source": [c_void_p, POINTER(c_char_p)],
+}
+
+
+def _open() -> ctypes.CDLL:
+    """The library beside this file, as a wheel has it, or the one that WEFT_LIBRARY names."""
+    path = os.environ.get("WEFT_LIBRARY") or str(Path(__file__).with_name("libweft.so"))
+    try:
+        lib = ctypes.CDLL(path)
+    except OSError as e:
+        raise ImportError(f"weft: {e}; install the package with `pip install .`, or set "
+                          "WEFT_LIBRARY to the path of libweft.so") from None
+    for name, takes in _FUNCTIONS.items():
+        getattr(lib, name).argtypes = takes
+        getattr(lib, name).restype = c_int
+    for name in ("weft_prog_free", "weft_args_free", "weft_kernel_free", "weft_ctx_free"):
+        getattr(lib, name).argtypes = [c_void_p]
+        getattr(lib, name).restype = None
+    for name in ("weft_message", "weft_warning"):
+        getattr(lib, name).argtypes = [c_void_p]
+        getattr(lib, name).restype = c_char_p
+    lib.weft_version.restype = c_char_p
+    lib.weft_ctx_new.restype = c_void_p
+    return lib
+
+
+lib = _open()
+# A context belongs to one thread at a time: whoever makes calls holds the lock, from the call to
+# the end of its use of what the call gave.
+lock = threading.RLock()
+_context = None
+
+
+def _after_fork() -> None:
+    global lock
+    lock = threading.RLock()  # the thread that held it may not be here
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+@_VERBOSE
+def _put_line(_user, line):
+    print(line.decode(), file=sys.stderr, flush=True)
+
+
+def context() -> int:
+    """The one context of the process, made when it is first needed."""
+    global _context
+    if _context is None:
+        _context = lib.weft_ctx_new()
+        if _context is None:
+            raise OutOfMemory("out of memory: no room for a context")
+        if os.environ.get("WEFT_VERBOSE") == "1":
+            check(lib.weft_ctx_verbose(_context, _put_line, None))
+    return _context
+
+
+def check(status: int) -> None:
+    """Raises what a status other than 0 stands for."""
+    if status != 0:
+        text = lib.weft_message(_context).decode(errors="replace")
+        raise _ERRORS[status if status < len(_ERRORS) else 0](text)
+
+
+def names(words) -> tuple:
+    """An array of C strings, and how many."""
+    words = [words] if isinstance(words, str) else list(words or [])
+    array = (c_char_p * max(len(words), 1))(*[w.encode() for w in words])
+    return array, len(words)
+
+
+def new(function, *arguments) -> c_void_p:
+    """The handle that a function gives by its last parameter."""
+    out = c_void_p()
+    check(function(*arguments, byref(out)))
+    return out
+
+
+def text(function, *arguments) -> str:
+    """The text that a function gives by its last parameter."""
+    out = c_char_p()
+    check(function(*arguments, byref(out)))
+    return out.value.decode()

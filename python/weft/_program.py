@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+"""Programs, kernels and calls of them.  What they compute is all in the library."""
+
+from __future__ import annotations
+
+import os
+import warnings
+import weakref
+from ctypes import byref, c_int, cast, POINTER, c_char_p
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Union
+
+import numpy as np
+
+from . import _array, _lib
+from ._lib import check, lib
+
+Names = Union[str, Iterable[str], None]
+Result = Union[np.ndarray, Dict[str, np.ndarray]]
+
+
+class Argument(NamedTuple):
+    """What a program wants bound, or gives: see weft_arg in weft.h."""
+
+    name: str
+    role: str  # "size", "input", "output" or "inout"
+    type: str  # "f32", ...
+    ndim: int
+    structure: bool
+
+
+class Info(NamedTuple):
+    """How a kernel came to be: see weft_info in weft.h."""
+
+    target: str
+    isa: str
+    how: str
+    key: str
+    why: str
+    phases: int
+    parallel: int
+
+
+class Program:
+    """A program, from its text.
+
+    >>> spmm = weft.Program('''
+    ... program spmm(m, n, f)
+    ... axis I = dense(m), J = compressed(I, n), K = dense(f)
+    ... f32 A[I, J], B[n, K], C[I, K]
+    ... C[i, k] += A[i, j] * B[j, k]
+    ... ''').compile()
+    >>> C = spmm(A=scipy_csr_matrix, B=array)
+    """
+
+    def __init__(self, text: str, file: str = "program"):
+        data = text.encode()
+        with _lib.lock:
+            self._own(_lib.new(lib.weft_prog_parse, _lib.context(), file.encode(), data, len(data)))
+
+    def _own(self, handle) -> None:
+        self._handle = handle
+        weakref.finalize(self, _free, lib.weft_prog_free, handle)
+        self.args = _list_args(handle)
+
+    @classmethod
+    def _of(cls, handle) -> "Program":
+        self = cls.__new__(cls)
+        self._own(handle)
+        return self
+
+    @classmethod
+    def read(cls, path: Union[str, "os.PathLike[str]"]) -> "Program":
+        """The program in a file."""
+        with open(path, encoding="utf-8") as f:
+            return cls(f.read(), os.fspath(path))
+
+    @property
+    def text(self) -> str:
+        """The program in its plain form, which reads back to the same program."""
+        with _lib.lock:
+            return _lib.text(lib.weft_prog_print, self._handle)
+
+    @property
+    def source(self) -> str:
+        """The program as C that needs no library, as `weft emit` prints it."""
+        with _lib.lock:
+            return _lib.text(lib.weft_prog_emit, self._handle, b"c", _lib.SOURCE)
+
+    def grad(self, wrt: Names = None, of: Names = None, save: Names = None,
+             forward: bool = False) -> "Program":
+        """The program of the gradient: it takes d_Z for each output Z (of) and gives d_X for each
+        input X (wrt); what is in `save` it takes as an input instead of computing it again.
+        forward: it takes t_X and gives t_Z."""
+        lists = [_lib.names(words) for words in (wrt, of, save)]
+        opt = _lib.Grad(*[cast(array, POINTER(c_char_p)) for array, n in lists],
+                        *[n for array, n in lists], int(forward))
+        with _lib.lock:
+            return Program._of(_lib.new(lib.weft_prog_grad, self._handle, byref(opt)))
+
+    def compile(self) -> "Kernel":
+        """The program as machine code; interpreted, with a warning, where there is no way to it."""
+        return Kernel(self)
+
+    def run(self, arrays: Optional[Mapping[str, Any]] = None, /, out: Any = None, **more: Any) -> Result:
+        """Runs the program with the interpreter, however long that takes; as a kernel is called."""
+        with _lib.lock:
+            return Caller(self, lib.weft_run).run({**(arrays or {}), **more}, out)
+
+    def __repr__(self) -> str:
+        return f"<weft.Program {', '.join(a.name for a in self.args)}>"
+
+
+class Kernel:
+    """A program that was compiled.  To call it, give sizes, buffers and structure arrays by name:
+
+    - a buffer is a NumPy array of its type, or anything that np.asarray makes one of; a SciPy CSR,
+      CSC or COO matrix gives the values and, as it is stored, the structure of a buffer on such axes;
+    - a structure array is named as in the program, **{"J.start": start}, or J_start=start;
+    - sizes that shapes tell can be left out.
+
+    The result is the array of the one output, or a dict of all of them: new arrays, or those given as
+    out= (an array or a dict).  An inout that is an array of the right type is changed in place."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        with _lib.lock:
+            self._handle = _lib.new(lib.weft_kernel_compile, program._handle)
+            weakref.finalize(self, _free, lib.weft_kernel_free, self._handle)
+            warning = lib.weft_warning(_lib.context()).decode()
+            self._caller = Caller(program, lib.weft_kernel_run, self._handle)
+        if warning:
+            warnings.warn(warning, RuntimeWarning, stacklevel=3)
+
+    def __call__(self, arrays: Optional[Mapping[str, Any]] = None, /, out: Any = None,
+                 **more: Any) -> Result:
+        with _lib.lock:
+            return self._caller.run({**arrays, **more} if arrays else more, out)
+
+    @property
+    def info(self) -> Info:
+        info = _lib.Info()
+        with _lib.lock:
+            check(lib.weft_kernel_info(self._handle, byref(info)))
+            texts = [getattr(info, f).decode() for f in ("target", "isa", "how", "key", "why")]
+        return Info(*texts, info.phases, info.parallel)
+
+    @property
+    def source(self) -> str:
+        """The C text of the kernel."""
+        with _lib.lock:
+            return _lib.text(lib.weft_kernel_source, self._handle)
+
+    def __repr__(self) -> str:
+        info = self.info
+        return f"<weft.Kernel {info.target} {info.isa or info.why}>"
+
+
+class Caller:
+    """Arguments of the library, bound anew for each call.  They are kept between calls, so that calls
+    with the same shapes are quick."""
+
+    def __init__(self, program: Program, run, *handle):
+        self._program = program
+        self._args = {a.name: a for a in program.args}
+        self._plain = {a.name.replace(".", "_"): a.name for a in program.args if "." in a.name}
+        self._outputs = [a for a in program.args if a.role in ("output", "inout")]
+        self._run = run
+        self._kernel = handle
+        self._shapes: Dict[Any, Dict[str, tuple]] = {}  # of outputs, by those of all else
+        self._end = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Arguments to which nothing is bound."""
+        if self._end is not None:
+            self._end()
+        self._handle = _lib.new(lib.weft_args_new, self._program._handle)
+        self._end = weakref.finalize(self, _free, lib.weft_args_free, self._handle)
+        self._with = (*self._kernel, self._handle)
+        self._bound: Set[str] = set()
+
+    def run(self, given: Mapping[str, Any], out: Any) -> Result:
+        arrays = self._name_all(given)  # keeps what is bound alive until the run is over
+        results = self._bind_inputs(arrays)
+        results.update(self._bind_given(self._name_out(out)))
+        key = tuple((n, getattr(a, "shape", a)) for n, a in arrays.items())
+        known = self._shapes.get(key)
+        free = [a for a in self._outputs if a.name not in results]
+        if known is not None and free:
+            try:  # where they will be: no copy
+                made = self._bind_given({a.name: np.empty(known[a.name], _array.dtype_of(a.type))
+                                         for a in free})
+                check(self._run(*self._with))
+                return self._results({**results, **made})
+            except _lib.BindError:  # the structure tells other shapes this time
+                pass
+        for a in free:
+            self._unbind(a.name)
+        check(self._run(*self._with))
+        results.update({a.name: self._get(a.name) for a in free})
+        if len(self._shapes) >= 64:
+            self._shapes.clear()
+        self._shapes[key] = {name: array.shape for name, array in results.items()}
+        return self._results(results)
+
+    def _results(self, results: Dict[str, np.ndarray]) -> Result:
+        if len(self._outputs) == 1:
+            return results[self._outputs[0].name]
+        return {a.name: results[a.name] for a in self._outputs}
+
+    def _name_all(self, given: Mapping[str, Any]) -> Dict[str, Any]:
+        """The values by the names of the program, matrices taken apart."""
+        arrays: Dict[str, Any] = {}
+        for name, value in given.items():
+            if name not in self._args:
+                name = self._plain.get(name, name)
+            if hasattr(value, "tocsr") and name in self._args:
+                arrays.update(self._take_apart(name, value))
+            else:
+                arrays[name] = value
+        return arrays
+
+    def _take_apart(self, name: str, matrix) -> Dict[str, Any]:
+        """A SciPy matrix as the arrays that hold it in the program."""
+        parts = _lib.Matrix()
+        check(lib.weft_prog_matrix(self._program._handle, name.encode(), byref(parts)))
+        start, row, col = (p.decode() if p else None for p in (parts.start, parts.row, parts.col))
+        if start and not row:
+            if matrix.format not in ("csr", "csc"):
+                matrix = matrix.tocsr()
+            return {name: matrix.data, start: matrix.indptr, col: matrix.indices}
+        if row and not start:
+            matrix = matrix.tocoo()
+            return {name: matrix.data, row: matrix.row, col: matrix.col}
+        raise _lib.BindError(f"{name} is not stored as CSR, CSC or COO; give its arrays "
+                             f"({', '.join(n for n in (start, row, col, name) if n)})")
+
+    def _name_out(self, out: Any) -> Mapping[str, Any]:
+        if out is None:
+            return {}
+        if isinstance(out, Mapping):
+            out = {n if n in self._args else self._plain.get(n, n): a for n, a in out.items()}
+        elif len(self._outputs) == 1:
+            out = {self._outputs[0].name: out}
+        else:
+            raise _lib.ArgumentError("out is an array, but there are several outputs; give a dict of "
+                                     + ", ".join(a.name for a in self._outputs))
+        for name, array in out.items():
+            if not isinstance(array, np.ndarray):
+                raise _lib.ArgumentError(f"out: {name} is no NumPy array")
+        return out
+
+    def _bind_inputs(self, arrays: Dict[str, Any]) -> Dict[str, np.ndarray]:
+        """Binds all that is given, each made an array, and takes back what is not given.  Returns
+        the inouts, which are results too."""
+        results = {}
+        left = [self._args[n] for n in self._bound if n not in arrays]
+        if any(a.role == "size" for a in left):
+            self._begin()  # a size that was set cannot be taken back
+        for a in left:
+            if a.role in ("input", "inout"):
+                self._unbind(a.name)
+        for name, value in arrays.items():
+            a = self._args.get(name)
+            if a is not None and a.role == "size":
+                check(lib.weft_args_size(self._handle, name.encode(), _integer(name, value)))
+                self._bound.add(name)
+                continue
+            if a is not None and a.role == "output":
+                raise _lib.ArgumentError(f"{name} is an output: give it as out=")
+            if a is not None:
+                value = _array.as_input(value, a.type, a.structure)
+            arrays[name] = self._bind(name, np.asarray(value), a is not None and a.role == "inout")
+            if a is not None and a.role == "inout":
+                results[name] = arrays[name]
+        return results
+
+    def _bind_given(self, arrays: Mapping[str, np.ndarray]) -> Dict[str, np.ndarray]:
+        return {name: self._bind(name, array, True) for name, array in arrays.items()}
+
+    def _bind(self, name: str, array: np.ndarray, writes: bool) -> np.ndarray:
+        tensor, array = _array.as_tensor(array, name, writes)
+        if name in self._args:
+            _array.bf16_type(tensor, self._args[name].type)
+        check(lib.weft_args_bind(self._handle, name.encode(), byref(tensor)))
+        self._bound.add(name)
+        return array
+
+    def _unbind(self, name: str) -> None:
+        if name in self._bound:
+            check(lib.weft_args_bind(self._handle, name.encode(), None))
+            self._bound.remove(name)
+
+    def _get(self, name: str) -> np.ndarray:
+        tensor = _lib.Tensor()
+        check(lib.weft_args_get(self._handle, name.encode(), byref(tensor)))
+        return _array.copy_of(tensor)
+
+
+def _integer(name: str, value: Any) -> int:
+    try:
+        return value.__index__()
+    except AttributeError:
+        raise _lib.ArgumentError(f"the size {name} is no integer: {value!r}") from None
+
+
+def _list_args(handle) -> List[Argument]:
+    n, a = c_int(), _lib.Arg()
+    check(lib.weft_prog_nargs(handle, byref(n)))
+    out = []
+    for i in range(n.value):
+        check(lib.weft_prog_arg(handle, i, byref(a)))
+        role = ("size", "input", "output", "inout")[a.role]
+        out.append(Argument(a.name.decode(), role, _array.type_name(a.type), a.ndim, bool(a.structure)))
+    return out
+
+
+def _free(function, handle) -> None:
+    with _lib.lock:
+        function(handle)

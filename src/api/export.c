@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * A program as C that needs no library: the phases as a kernel has them, and one function with the
+ * program's own arguments that runs them in order on the calling thread. */
+#include "api/api_int.h"
+#include "emit/emit.h"
+#include "ir/loop.h"
+#include "lower/lower.h"
+
+#include <string.h>
+
+typedef struct Export {
+    weft_ctx *ctx;
+    const Body *body;
+    Prog *prog; /* as lowered */
+    const Isa *isa;
+    const EmitKernel *info;
+    const char **name; /* of each argument, in C */
+    const char *entry;
+    Text *out;
+} Export;
+
+static bool is_taken(const Export *x, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(x->name[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* The argument's name with a prefix, so that it is no word or macro of C. */
+static void name_arguments(Export *x, Arena *arena)
+{
+    x->name = arena_array(arena, x->body->narg, sizeof *x->name);
+    for (int i = 0; i < x->body->narg; i++) {
+        Text t = { .arena = arena };
+
+        text_f(&t, x->body->arg[i].kind == ARG_SIZE ? "n_%s" : "a_%s", x->body->arg[i].name);
+        for (char *c = t.s; *c != 0; c++)
+            *c = *c == '.' ? '_' : *c;
+        while (is_taken(x, i, t.s))
+            text_char(&t, '_');
+        x->name[i] = t.s;
+    }
+}
+
+static const char *ctype(Type t)
+{
+    static const char *const name[T_COUNT] = {
+        [T_i32] = "int32_t",  [T_i64] = "int64_t", [T_f16] = "uint16_t",
+        [T_bf16] = "uint16_t", [T_f32] = "float",   [T_f64] = "double",
+    };
+
+    return name[t];
+}
+
+static void put_prototype(const Export *x)
+{
+    text_f(x->out, "int64_t %s(", x->entry);
+    for (int i = 0; i < x->body->narg; i++) {
+        const Arg *a = &x->body->arg[i];
+
+        text_str(x->out, i > 0 ? ",\n    " : "\n    ");
+        text_f(x->out, "%s%s %s%s", a->role == WEFT_INPUT ? "const " : "", ctype(a->type),
+               a->kind == ARG_SIZE ? "" : "*", x->name[i]);
+    }
+    text_str(x->out, x->body->narg > 0 ? ")" : "void)");
+}
+
+static void put_phase_prototypes(const Export *x)
+{
+    for (int i = 0; i < x->info->nphase; i++)
+        text_f(x->out,
+               "int64_t %s(void *const *array, const int64_t *size, int64_t begin, int64_t end,\n"
+               "    void *work);\n",
+               x->info->phase[i].name);
+}
+
+static const char *name_of_size(const Export *x, const Size *s)
+{
+    for (int i = 0; i < x->body->narg; i++)
+        if (x->body->arg[i].kind == ARG_SIZE && x->body->arg[i].size->id == s->id)
+            return x->name[i];
+    return "";
+}
+
+static const char *name_of_array(const Export *x, const Axis *a, int k)
+{
+    for (int i = 0; i < x->body->narg; i++) {
+        const Arg *arg = &x->body->arg[i];
+
+        if (arg->axis != NULL && arg->axis->id == a->id &&
+            (k < 0 ? arg->kind == ARG_START : arg->kind == ARG_COORD && arg->k == k))
+            return x->name[i];
+    }
+    return "";
+}
+
+/* The argument that an array of the kernel is; NULL: it is the kernel's own. */
+static const char *argument_of(const Export *x, const Buf *b)
+{
+    if (b->of != NULL && b->nfull > 0)
+        err_throw(&x->ctx->err, ST_LIMIT, "%s is a table that only a plan makes", b->name);
+    if (b->of != NULL)
+        return name_of_array(x, b->of, b->of_k);
+    for (int i = 0; i < x->body->narg; i++)
+        if (x->body->arg[i].kind == ARG_BUF && x->body->arg[i].buf->id == b->id)
+            return x->name[i];
+    return NULL;
+}
+
+/* The number of positions of an axis. */
+static void put_total(const Export *x, const Axis *a);
+
+/* An extent: sizes, counts and literals. */
+static void put_extent(const Export *x, Expr *e)
+{
+    switch (e->op) {
+    case OP_int: text_f(x->out, "INT64_C(%lld)", (long long)e->i); break;
+    case OP_size: text_str(x->out, name_of_size(x, e->size)); break;
+    case OP_count: put_total(x, e->axis); break;
+    case OP_cell:
+        if (argument_of(x, e->buf) == NULL)
+            err_throw(&x->ctx->err, ST_LIMIT, "a loop that ends at an element of %s", e->buf->name);
+        text_f(x->out, "%s[", argument_of(x, e->buf));
+        put_extent(x, e->arg[0]);
+        text_char(x->out, ']');
+        break;
+    case OP_add:
+    case OP_sub:
+    case OP_mul:
+        text_char(x->out, '(');
+        put_extent(x, e->arg[0]);
+        text_f(x->out, " %s ", ir_op[e->op].text);
+        put_extent(x, e->arg[1]);
+        text_char(x->out, ')');
+        break;
+    default: /* rounds down, as sizes do: see docs/ir.md */
+        text_f(x->out, "weft_%s_i64(", ir_op[e->op].name);
+        for (int i = 0; i < e->nargs; i++) {
+            put_extent(x, e->arg[i]);
+            text_str(x->out, ", ");
+        }
+        text_str(x->out, "&fault)");
+    }
+}
+
+static void put_total(const Export *x, const Axis *a)
+{
+    if (a->extent == X_TABLE) {
+        text_f(x->out, "INT64_C(%lld)", (long long)a->starts[a->n]);
+        return;
+    }
+    if (a->extent == X_SEG)
+        text_f(x->out, "%s[", name_of_array(x, a, -1));
+    if (a->parent != NULL)
+        put_total(x, a->parent);
+    else if (a->extent != X_EXPR)
+        text_str(x->out, "1");
+    if (a->extent == X_SEG)
+        text_char(x->out, ']');
+    if (a->extent == X_EXPR) {
+        text_str(x->out, a->parent != NULL ? " * " : "");
+        put_extent(x, a->size);
+    }
+}
+
+static bool is_constant(const Buf *b, Dim d)
+{
+    bool constant = true;
+
+    for (int k = d.first; k <= d.last; k++)
+        constant = constant && ir_const_total(b->full[k]) >= 0;
+    return constant;
+}
+
+static bool is_chain(const Buf *b, Dim d)
+{
+    bool chain = true;
+
+    for (int k = d.first + 1; k <= d.last; k++)
+        chain = chain && b->full[k]->parent == b->full[k - 1];
+    return chain;
+}
+
+/* The elements of a dimension that folds several axes, all constant. */
+static int64_t constant_extent(const Export *x, const Buf *b, Dim d)
+{
+    Arena *arena = &x->ctx->scratch;
+    Buf part = { .full = b->full + d.first, .nfull = d.last - d.first + 1 };
+    Layout layout;
+
+    ir_layout(arena, x->prog, ir_env(arena, x->prog), &part, &layout);
+    return layout.n;
+}
+
+static void put_count(const Export *x, const Buf *b)
+{
+    Dim dim[IR_MAX_FULL];
+    int n = ir_dims(b, dim);
+
+    text_str(x->out, n == 0 ? "1" : "");
+    for (int d = 0; d < n; d++) {
+        text_str(x->out, d > 0 ? " * " : "");
+        if (dim[d].first == dim[d].last && b->full[dim[d].first]->extent == X_EXPR)
+            put_extent(x, b->full[dim[d].first]->size);
+        else if (is_constant(b, dim[d]))
+            text_f(x->out, "INT64_C(%lld)", (long long)constant_extent(x, b, dim[d]));
+        else if (is_chain(b, dim[d]))
+            put_total(x, b->full[dim[d].last]);
+        else
+            err_throw(&x->ctx->err, ST_LIMIT,
+                      "the temporary %s has a length that is no product; bind it as an output",
+                      b->name);
+    }
+}
+
+static void put_arrays(const Export *x)
+{
+    text_f(x->out, "    int64_t fault = 0;\n    void *weft_array[%d] = { 0 };\n",
+           x->info->narray + 1);
+    text_f(x->out, "    const int64_t weft_size[%d] = {\n", x->prog->nsize + x->info->ncount + 1);
+    for (int i = 0; i < x->prog->nsize; i++)
+        text_f(x->out, "        %s,\n", name_of_size(x, x->prog->size[i]));
+    for (int i = 0; i < x->info->ncount; i++) {
+        text_str(x->out, "        ");
+        put_total(x, x->info->count[i]);
+        text_str(x->out, ",\n");
+    }
+    text_str(x->out, "    };\n\n");
+    for (int i = 0; i < x->info->narray; i++) {
+        const Buf *b = x->info->array[i];
+        const char *name = argument_of(x, b);
+
+        if (b->kind == B_CONST)
+            continue;
+        if (name != NULL) {
+            text_f(x->out, "    weft_array[%d] = (void *)%s;\n", i, name);
+            continue;
+        }
+        text_f(x->out, "    weft_array[%d] = weft_room(", i);
+        put_count(x, b);
+        text_f(x->out, ", sizeof(%s), &fault); /* %s */\n", ctype(b->type), b->name);
+    }
+}
+
+static bool is_used(const Export *x, const char *name)
+{
+    bool used = false;
+
+    for (int i = 0; i < x->info->narray; i++)
+        used = used || argument_of(x, x->info->array[i]) == name;
+    return used;
+}
+
+static void put_entry(const Export *x)
+{
+    text_str(x->out, "\n");
+    put_prototype(x);
+    text_str(x->out, "\n{\n");
+    put_arrays(x);
+    for (int i = 0; i < x->body->narg; i++)
+        if (x->body->arg[i].kind != ARG_SIZE && !is_used(x, x->name[i]))
+            text_f(x->out, "    (void)%s;\n", x->name[i]);
+    for (int i = 0; i < x->info->nphase; i++) {
+        const EmitPhase *f = &x->info->phase[i];
+
+        text_f(x->out, "    if (fault == 0)\n        fault = %s(weft_array, weft_size, 0, ", f->name);
+        if (f->parallel)
+            put_extent(x, f->extent);
+        else
+            text_char(x->out, '1');
+        text_str(x->out, ", 0);\n");
+    }
+    for (int i = 0; i < x->info->narray; i++)
+        if (x->info->array[i]->kind != B_CONST && argument_of(x, x->info->array[i]) == NULL)
+            text_f(x->out, "    free(weft_array[%d]);\n", i);
+    text_str(x->out, "    return fault;\n}\n");
+}
+
+/* The program, each line after a star. */
+static void put_program(const Export *x)
+{
+    Text text = { .arena = &x->ctx->scratch };
+
+    ir_print(&text, x->body->prog);
+    for (const char *s = text.s; *s != 0;) {
+        size_t n = strcspn(s, "\n");
+
+        text_str(x->out, " *     ");
+        text_put(x->out, s, n);
+        text_char(x->out, '\n');
+        s += n + (s[n] != 0);
+    }
+}
+
+/* For both files: the program, how it is compiled and called. */
+static void put_heading(const Export *x)
+{
+    text_f(x->out, "/* weft %s: a program as C.  To compile it:\n *     cc -O2", weft_version());
+    for (int i = 0; x->isa->flag[i] != NULL; i++)
+        text_f(x->out, " %s", x->isa->flag[i]);
+    text_str(x->out, " -ffp-contract=off ... -lm\n *\n");
+    put_program(x);
+    text_f(x->out,
+           " *\n"
+           " * %s runs it on the calling thread.  Its arguments are the sizes, then the arrays\n"
+           " * in order of declaration: in C order, without gaps, outputs apart from all others.\n"
+           " * Structure is int64_t, and not checked.  The result is 0, or one of\n",
+           x->entry);
+    for (int i = 1; i < FAULT_COUNT; i++)
+        text_f(x->out, " *     %d: %s\n", i, loop_fault((Fault)i));
+    text_str(x->out, " *     -1: out of memory for a temporary\n"
+                     " * and then outputs hold anything. */\n");
+}
+
+static void put_header(const Export *x)
+{
+    const char *name = x->prog->name;
+
+    put_heading(x);
+    text_f(x->out, "#ifndef WEFT_RUN_%s_H\n#define WEFT_RUN_%s_H\n\n#include <stdint.h>\n\n", name,
+           name);
+    text_str(x->out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+    put_prototype(x);
+    text_str(x->out, ";\n\n/* Its phases, for a caller with threads: in this order, each over a range\n"
+                     " * that may be cut; the text of the function above tells their arguments. */\n");
+    put_phase_prototypes(x);
+    text_str(x->out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
+}
+
+static const char room[] =
+    "\n#include <stdlib.h>\n\n"
+    "static inline WEFT_USED void *weft_room(int64_t n, int64_t bytes, int64_t *fault)\n{\n"
+    "    int64_t all;\n"
+    "    void *p = __builtin_mul_overflow(n, bytes, &all) ? 0 : malloc((size_t)all + 1);\n\n"
+    "    if (p == 0)\n        *fault = -1;\n"
+    "    return p;\n}\n";
+
+static void put_source(const Export *x, const Text *functions)
+{
+    put_heading(x);
+    text_str(x->out, emit_simd_h);
+    text_f(x->out, "\n#if WEFT_BYTES != %d\n#error \"this text is for %s\"\n#endif\n", x->isa->bytes,
+           isa_name(x->isa));
+    text_str(x->out, room);
+    text_put(x->out, functions->s, functions->n);
+    text_char(x->out, '\n');
+    put_prototype(x);
+    text_str(x->out, ";\n");
+    put_entry(x);
+}
+
+static const char *emit(weft_ctx *ctx, weft_prog *prog, const char *target, weft_part part)
+{
+    Arena *arena = &api_box(ctx)->arena;
+    Text out = { .arena = arena }, functions = { .arena = arena }, entry = { .arena = arena };
+    Export x = { .ctx = ctx, .body = prog->body, .out = &out };
+    Kernel *k;
+
+    body_check(prog->body);
+    x.isa = api_find_isa(ctx, target);
+    x.prog = ir_copy(arena, prog->body->prog);
+    text_f(&entry, "weft_run_%s", x.prog->name);
+    x.entry = entry.s;
+    k = api_passes(x.prog, x.isa, true);
+    x.info = emit_functions(&functions, x.prog, k->phase, k->n, x.entry);
+    name_arguments(&x, arena);
+    if (part == WEFT_HEADER)
+        put_header(&x);
+    else
+        put_source(&x, &functions);
+    box_drop(prog->printed);
+    prog->printed = api_keep(ctx);
+    return out.s;
+}
+
+weft_status weft_prog_emit(weft_prog *prog, const char *target, weft_part part, const char **out)
+{
+    weft_ctx *ctx = api_ctx_of(prog, TAG_PROG);
+
+    if (out != NULL)
+        *out = NULL;
+    API_ENTER(ctx);
+    api_need(ctx, out, "out");
+    api_need(ctx, target, "the target");
+    if (part != WEFT_SOURCE && part != WEFT_HEADER)
+        err_throw(&ctx->err, ST_ARG, "there is no part %d of the text", (int)part);
+    *out = emit(ctx, prog, target, part);
+    return api_leave(ctx);
+}

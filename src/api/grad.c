@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * weft_prog_grad: the derivative of a program.  It is made, printed and read as any other program
+ * is, so that its messages have places and text can be added to it. */
+#include "api/api_int.h"
+#include "grad/grad.h"
+
+static void check_names(weft_ctx *ctx, const char *what, const char *const *name, int n)
+{
+    if (n < 0)
+        err_throw(&ctx->err, ST_ARG, "a list of %d names", n);
+    if (n > 0)
+        api_need(ctx, name, what);
+    for (int i = 0; i < n; i++)
+        api_need(ctx, name[i], what);
+}
+
+static weft_prog *derive(weft_ctx *ctx, weft_prog *prog, const weft_grad *opt)
+{
+    GradOptions o = { 0 };
+    Text text = { .arena = &ctx->scratch };
+    Prog *p;
+
+    if (opt != NULL) {
+        check_names(ctx, "a name of wrt", opt->wrt, opt->nwrt);
+        check_names(ctx, "a name of of", opt->of, opt->nof);
+        check_names(ctx, "a name of save", opt->save, opt->nsave);
+        o = (GradOptions){ opt->wrt, opt->of, opt->save, opt->nwrt, opt->nof, opt->nsave };
+    }
+    if (prog->body->prog->stage != STAGE_COORDINATES)
+        err_throw(&ctx->err, ST_CHECK, "%s is at stage %s; the derivative is taken before that",
+                  prog->body->prog->name, ir_stage[prog->body->prog->stage]);
+    body_check(prog->body);
+    p = (opt != NULL && opt->forward ? grad_forward : grad_reverse)(&ctx->scratch,
+                                                                    prog->body->prog, &o);
+    ir_print(&text, p);
+    return prog_new(ctx, p->name, text.s, text.n);
+}
+
+weft_status weft_prog_grad(weft_prog *prog, const weft_grad *opt, weft_prog **out)
+{
+    weft_ctx *ctx = api_ctx_of(prog, TAG_PROG);
+
+    if (out != NULL)
+        *out = NULL;
+    API_ENTER(ctx);
+    api_need(ctx, out, "out");
+    *out = derive(ctx, prog, opt);
+    return api_leave(ctx);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Runs of kernels: by machine code as the plan says, or by the interpreter when there is none and
+ * the problem is small enough to wait for. */
+#include "api/api_int.h"
+#include "interp/interp.h"
+#include "ir/loop.h"
+#include "run/run.h"
+
+#include <time.h>
+
+/* A second or so of interpreting. */
+#define MOST_WORK 1e8
+
+static bool has_built(const Axis *a)
+{
+    return a != NULL && (a->extent == X_BUILT || has_built(a->parent));
+}
+
+/* How often the body of a statement runs, if children are as many under every parent.  What a built
+ * axis will have is not known, and left out. */
+static double instances(const Prog *p, const Env *env, const Stmt *s)
+{
+    double n = 1;
+
+    for (int i = 0; i < s->nbind; i++) {
+        const Axis *a = s->bind[i]->axis;
+        double up = 1;
+
+        if (has_built(a))
+            continue;
+        if (a->parent != NULL)
+            up = (double)ir_axis_total(p, env, a->parent);
+        n *= (double)ir_axis_total(p, env, a) / (up > 1 ? up : 1);
+    }
+    return n;
+}
+
+/* Scalar operations of a run, about. */
+static double work_of(const Prog *p, const Env *env)
+{
+    double sum = 0;
+
+    for (int i = 0; i < p->nstmt; i++) {
+        const Stmt *s = p->stmt[i];
+        double nodes = 0;
+
+        for (int k = 0; k < s->nassign; k++)
+            nodes += 1 + (double)s->assign[k].value->tree;
+        sum += nodes * instances(p, env, s);
+    }
+    return sum;
+}
+
+static void interpret(weft_args *args, Box *box, Env *env, void *with)
+{
+    const weft_kernel *k = with;
+    const Prog *p = args->body->prog;
+    double work = work_of(p, env);
+
+    if (work > MOST_WORK)
+        err_throw(&args->h.ctx->err, ST_LIMIT,
+                  "%s would be interpreted, and this run has about %.1g scalar operations, more than "
+                  "%.0g. The reason: %s. weft_run (weft run -t interp) goes on, however long it takes",
+                  p->name, work, MOST_WORK, k->why);
+    interp_run(&box->arena, p, env);
+}
+
+/* A kernel tells that something is wrong, the interpreter tells what.  It may not find it when an
+ * inout has changed meanwhile, and is not asked when that would take long. */
+static _Noreturn void explain(weft_args *args, int64_t fault)
+{
+    weft_ctx *ctx = args->h.ctx;
+    const Prog *p = args->body->prog;
+    Arena *arena = &api_box(ctx)->arena;
+    Env *env;
+
+    if (fault == RUN_NOMEM)
+        err_throw(&ctx->err, ST_NOMEM, "out of memory for the scratch of a kernel");
+    env = api_env(args, arena, false);
+    if (work_of(p, env) <= MOST_WORK)
+        interp_run(arena, p, env);
+    err_throw(&ctx->err, ST_RUN, "%s: %s", p->name, loop_fault((Fault)fault));
+}
+
+static Pool *pool_of(weft_ctx *ctx)
+{
+    if (ctx->pool == NULL)
+        ctx->pool = pool_new(ctx->os, &ctx->err, ctx->threads);
+    return ctx->pool;
+}
+
+static void run_code(weft_kernel *k, weft_args *args, int64_t begin)
+{
+    Pool *pool = pool_of(args->h.ctx);
+    bool made;
+    int64_t fault;
+
+    api_plan(k, args, &made);
+    fault = api_run_plan(args, pool);
+    if (fault != 0)
+        explain(args, fault);
+    api_say_run(k, args, made, pool_threads(pool), begin);
+}
+
+static void run(weft_kernel *k, weft_args *args)
+{
+    weft_ctx *ctx = k->h.ctx;
+    int64_t begin = ctx->verbose == NULL ? 0 : ctx->os->clock(ctx->os, CLOCK_MONOTONIC);
+
+    if (k->why == NULL) {
+        run_code(k, args, begin);
+        return;
+    }
+    api_run(args, interpret, k);
+    api_say_run(k, args, false, 1, begin);
+}
+
+weft_status weft_kernel_run(weft_kernel *kernel, weft_args *args)
+{
+    weft_ctx *ctx = api_ctx_of(kernel, TAG_KERNEL);
+
+    API_ENTER(ctx);
+    if (api_ctx_of(args, TAG_ARGS) != ctx)
+        err_throw(&ctx->err, ST_ARG, "the arguments are not of this context");
+    if (args->body != kernel->body)
+        err_throw(&ctx->err, ST_ARG, "the arguments are of another program than the kernel");
+    run(kernel, args);
+    return api_leave(ctx);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * What a context tells of itself when it is asked to: warnings, and one CSV line for each compile
+ * and each run of a kernel, with the same columns:
+ *
+ *     weft,EVENT,PROGRAM,TARGET,ISA,HOW,MS,KEY,DETAIL,WHY */
+#include "api/api_int.h"
+#include "emit/emit.h"
+#include "jit/jit.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* A field that may hold anything, in quotes when it has to be. */
+static void put_field(Text *out, const char *s)
+{
+    bool quote = s[strcspn(s, ",\"\n")] != 0;
+
+    text_str(out, quote ? ",\"" : ",");
+    for (; *s != 0; s++) {
+        if (*s == '"')
+            text_char(out, '"');
+        text_char(out, *s == '\n' ? ' ' : *s);
+    }
+    text_str(out, quote ? "\"" : "");
+}
+
+static void say(weft_ctx *ctx, const weft_kernel *k, const char *event, const char *how, double ms,
+                const char *detail, const char *why)
+{
+    Text line = { .arena = &ctx->scratch };
+    bool code = k->why == NULL;
+
+    text_f(&line, "weft,%s,%s,%s,%s,%s,%.3f,%s", event, k->body->prog->name, code ? "c" : "interp",
+           code ? isa_name(k->lowered->isa) : "", how, ms, code ? k->key : "");
+    put_field(&line, detail);
+    put_field(&line, why);
+    ctx->verbose(ctx->verbose_user, line.s);
+}
+
+/* Each phase and whether it runs on several threads. */
+static void put_phases(Text *out, const Lowered *l)
+{
+    text_put(out, "", 0);
+    for (int i = 0; i < l->info->nphase; i++) {
+        const EmitPhase *f = &l->info->phase[i];
+
+        text_f(out, "%s%s %s", i > 0 ? "; " : "", l->label[i],
+               f->parallel ? "parallel" : "serial: its outer loop may write an element twice");
+        if (f->balance != NULL)
+            text_f(out, " by %s", f->balance->name);
+    }
+}
+
+static void warn(weft_ctx *ctx, const weft_kernel *k)
+{
+    char note[JIT_NOTE] = "";
+    int n = 0;
+
+    if (k->why != NULL)
+        n = snprintf(ctx->warning, MAX_MESSAGE, "%s is interpreted: %s", k->body->prog->name, k->why);
+    if (ctx->jit != NULL && jit_warning(ctx->jit, note) && n < MAX_MESSAGE)
+        snprintf(ctx->warning + n, (size_t)(MAX_MESSAGE - n), n > 0 ? "\n%s" : "%s", note);
+}
+
+void api_say_compile(weft_ctx *ctx, const weft_kernel *k, const JitReport *report)
+{
+    Text phases = { .arena = &ctx->scratch };
+
+    warn(ctx, k);
+    if (ctx->verbose == NULL)
+        return;
+    if (k->why == NULL)
+        put_phases(&phases, k->lowered);
+    say(ctx, k, "compile", k->why == NULL ? k->how : "", report->ms, k->why == NULL ? phases.s : "",
+        k->why == NULL ? report->note : k->why);
+}
+
+static void put_sizes(Text *out, const weft_args *args)
+{
+    const Prog *p = args->body->prog;
+
+    text_put(out, "", 0);
+    for (int i = 0; i < p->nsize; i++)
+        text_f(out, "%s=%lld ", p->size[i]->name, (long long)args->result->env->size[i]);
+}
+
+void api_say_run(const weft_kernel *k, const weft_args *args, bool made, int threads, int64_t begin)
+{
+    weft_ctx *ctx = k->h.ctx;
+    Text detail = { .arena = &ctx->scratch };
+    double ms;
+
+    if (ctx->verbose == NULL)
+        return;
+    ms = (double)(ctx->os->clock(ctx->os, CLOCK_MONOTONIC) - begin) / 1e6;
+    put_sizes(&detail, args);
+    text_f(&detail, "threads=%d", threads);
+    if (k->why == NULL)
+        api_print_plan(&detail, args, k);
+    say(ctx, k, "run", k->why != NULL ? "" : made ? "planned" : "kept", ms, detail.s,
+        k->why != NULL ? k->why : "");
+}

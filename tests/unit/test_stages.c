@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * src/api/pipeline.c, and programs of later stages through weft.h. */
+#include "unit/api_bed.h"
+
+static const char *after(weft_prog *p, const char *pass)
+{
+    const char *text;
+
+    OK(weft_prog_print_after(p, pass, &text));
+    return text;
+}
+
+TEST(a_program_is_printed_after_each_pass)
+{
+    const char *pass;
+
+    open_prog(spmm);
+    for (int i = 0; (pass = weft_list("passes", i, NULL)) != NULL; i++)
+        CHECK_HAS(after(prog, pass), "program spmm(m, n, f)");
+    CHECK_HAS(after(prog, "positions"), "            C[i, k] += A[j] * B[J.coord[j], k]\n");
+    CHECK_HAS(after(prog, "loops"), "            C[i * f + k] += A[j] * B[J.coord[j] * f + k]\n");
+    close_prog();
+}
+
+TEST(the_program_itself_stays_as_it_is)
+{
+    const char *text;
+
+    open_prog(spmm);
+    after(prog, "share");
+    OK(weft_prog_print(prog, &text));
+    CHECK_HAS(text, "c: C[i, k] += A[i, j] * B[j, k]\n");
+    CHECK(strstr(text, "stage") == NULL);
+    close_prog();
+}
+
+/* What each pass gives, read again, has the same arguments and the same result. */
+TEST(what_a_pass_gives_runs)
+{
+    const char *pass;
+
+    for (int i = 0; (pass = weft_list("passes", i, NULL)) != NULL; i++) {
+        weft_prog *later;
+        const char *text;
+        int n, m;
+
+        open_prog(spmm);
+        text = after(prog, pass);
+        OK(weft_prog_parse(ctx, pass, text, strlen(text), &later));
+        OK(weft_prog_nargs(prog, &n));
+        OK(weft_prog_nargs(later, &m));
+        CHECK_EQ(n, m);
+        OK(weft_args_new(later, &args));
+        bind_csr();
+        OK(weft_run(args));
+        check_floats("C", product, 6);
+        close_prog();
+    }
+}
+
+TEST(a_tree_that_was_read_is_interpreted_by_a_kernel_too)
+{
+    weft_prog *later;
+    weft_kernel *kernel;
+    weft_info info;
+    const char *text;
+
+    open_prog(spmm);
+    text = after(prog, "loops");
+    OK(weft_prog_parse(ctx, NULL, text, strlen(text), &later));
+    OK(weft_kernel_compile(later, &kernel));
+    OK(weft_kernel_info(kernel, &info));
+    CHECK_STR(info.target, "interp");
+    CHECK_HAS(info.why, "spmm is at stage loops, and a tree that is read from text is only");
+    OK(weft_args_new(later, &args));
+    bind_csr();
+    OK(weft_kernel_run(kernel, args));
+    check_floats("C", product, 6);
+    close_prog();
+}
+
+TEST(passes_go_on_from_the_stage_of_the_text)
+{
+    weft_prog *later;
+    const char *text, *all;
+    char kept[2000];
+
+    open_prog(spmm);
+    all = after(prog, "share");
+    snprintf(kept, sizeof kept, "%s", all);
+    text = after(prog, "positions");
+    OK(weft_prog_parse(ctx, NULL, text, strlen(text), &later));
+    CHECK_STR(after(later, "share"), kept);
+    BAD(weft_prog_print_after(later, "reroot", &text), WEFT_E_ARG,
+        "the program is at stage positions already, and reroot needs stage coordinates");
+    CHECK(text == NULL);
+    close_prog();
+}
+
+TEST(a_pass_has_a_name_and_a_program_that_it_can_take)
+{
+    const char *text;
+
+    open_prog(spmm);
+    BAD(weft_prog_print_after(prog, "lunch", &text), WEFT_E_ARG,
+        "there is no pass lunch; `weft list passes` shows them");
+    BAD(weft_prog_print_after(prog, NULL, &text), WEFT_E_ARG, "the name of the pass");
+    BAD(weft_prog_print_after(prog, "loops", NULL), WEFT_E_ARG, "out");
+    CHECK_EQ(weft_prog_print_after(NULL, "loops", &text), WEFT_E_ARG);
+    close_prog();
+    open_prog("program u(m)\naxis I = m, U(I) = built : load < m\nf64 Y[I]\n"
+              "u: U(i) |= i\ny: Y[i] = size(U)\n");
+    BAD(weft_prog_print_after(prog, "loops", &text), WEFT_E_LIMIT, "built axes are only interpreted");
+    close_prog();
+}
+
+TEST(a_program_without_meaning_goes_through_no_pass)
+{
+    const char *text, *wrong = "program p(m)\naxis I = m\nf64 X[I], Y[I]\ny: Y[i] = X[i]\n"
+                               "z: Y[i] += 1\n";
+
+    weft_ctx_free(ctx);
+    ctx = weft_ctx_new();
+    OK(weft_prog_parse(ctx, "t.weft", wrong, strlen(wrong), &prog));
+    BAD(weft_prog_print_after(prog, "loops", &text), WEFT_E_CHECK, "Y is written with += here");
+    close_prog();
+}
+
+TEST(a_tree_has_no_derivative)
+{
+    weft_prog *later, *d;
+    const char *text;
+
+    open_prog(spmm);
+    text = after(prog, "loops");
+    OK(weft_prog_parse(ctx, NULL, text, strlen(text), &later));
+    BAD(weft_prog_grad(later, NULL, &d), WEFT_E_CHECK, "spmm is at stage loops; the derivative is");
+    close_prog();
+}
