@@ -23,6 +23,8 @@ mkdir -p build/log "$tree/gcov"
 run "$tree/weft_unit"
 run "$tree/weft_golden" tests/golden
 run "$tree/weft_random"
+run "$tree/weft_grad" all examples
+run "$tree/weft_stage"
 run "$tree/weft_fail"
 for reader in ir mtx npy npz; do run "$tree/weft_fuzz" $reader 3000 1; done
 for script in tests/cli/*.sh; do
@@ -57,7 +59,7 @@ group() {
 }
 met=0 missed=0
 group "all of src" 97 90 '^src/'
-group "parsers and readers" 100 95 '^src/(ir/(parse|lex)[^/]*|io/[^/]*)$'
-group "verifier" 100 95 '^src/ir/check[^/]*$'
+group "parsers and readers" 100 95 '^src/(ir/(loop_)?(parse|lex)[^/]*|io/[^/]*)$'
+group "verifier" 100 95 '^src/ir/(loop_)?check[^/]*$'
 echo "$met passed, $missed failed"
 [ "$missed" = 0 ]
