@@ -71,8 +71,8 @@ static int grad_file(const Options *o)
 {
     weft_ctx *ctx = weft_ctx_new();
     weft_prog *prog = cli_read(ctx, o->file), *derivative;
-    weft_grad opt = { o->list[WRT].name, o->list[OF].name, o->list[SAVE].name,
-                      o->list[WRT].n, o->list[OF].n, o->list[SAVE].n, o->forward };
+    weft_grad opt = { o->list[WRT].name, o->list[OF].name, o->list[SAVE].name, o->list[WRT].n,
+                      o->list[OF].n,     o->list[SAVE].n,  o->forward };
     const char *text;
     int code = EXIT_FAILED;
 

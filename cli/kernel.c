@@ -125,7 +125,9 @@ static const char *age_text(int64_t seconds, char out[32])
     static const struct {
         int64_t least, unit;
         const char *name;
-    } step[] = { { 172800, 86400, "days" }, { 7200, 3600, "hours" }, { 120, 60, "minutes" },
+    } step[] = { { 172800, 86400, "days" },
+                 { 7200, 3600, "hours" },
+                 { 120, 60, "minutes" },
                  { INT64_MIN, 1, "seconds" } };
     int i = 0;
 
@@ -148,7 +150,10 @@ static int show(weft_ctx *ctx, bool verify)
         return cli_failed(ctx);
     for (int i = 0; i < n; i++) {
         printf("%s  %8s  %s%s%s\n", entry[i].key, size_text(entry[i].bytes, size),
-               age_text(entry[i].age, age), entry[i].fault != NULL ? "  bad: " : verify ? "  good" : "",
+               age_text(entry[i].age, age),
+               entry[i].fault != NULL ? "  bad: "
+               : verify               ? "  good"
+                                      : "",
                entry[i].fault != NULL ? entry[i].fault : "");
         all += entry[i].bytes;
         bad += entry[i].fault != NULL;

@@ -16,7 +16,7 @@ typedef struct Pair { /* of NAME=VALUE; the text of argv, cut at the sign */
 
 typedef struct Options {
     const char *file, *target; /* target NULL: c where that is possible */
-    Pair *in, *set, *out; /* each with room for all of argv */
+    Pair *in, *set, *out;      /* each with room for all of argv */
     int nin, nset, nout;
 } Options;
 

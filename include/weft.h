@@ -100,8 +100,8 @@ typedef void weft_verbose(void *user, const char *line);
 WEFT_API WEFT_MUST weft_status weft_ctx_verbose(weft_ctx *ctx, weft_verbose *fn, void *user);
 
 /* The tables of the library, for help and completion: `what` is "types", "functions", "axes",
- * "keywords", "passes" or "targets"; NULL lists these names.  Returns row i and, in *note (which may be
- * NULL), a word on it; NULL after the last row. */
+ * "keywords", "passes" or "targets"; NULL lists these names.  Returns row i and, in *note (which
+ * may be NULL), a word on it; NULL after the last row. */
 WEFT_API const char *weft_list(const char *what, int i, const char **note);
 
 typedef struct weft_prog weft_prog;
@@ -143,9 +143,9 @@ WEFT_API WEFT_MUST weft_status weft_prog_check(weft_prog *prog);
  * its next call. */
 WEFT_API WEFT_MUST weft_status weft_prog_print(weft_prog *prog, const char **out);
 
-/* The same after a pass on the way to a kernel, one of weft_list("passes", ...): a program of a later
- * stage, which reads, checks and runs as any other.  docs/ir.md has its text.  WEFT_E_LIMIT: a
- * program that is only interpreted so far. */
+/* The same after a pass on the way to a kernel, one of weft_list("passes", ...): a program of a
+ * later stage, which reads, checks and runs as any other.  docs/ir.md has its text.  WEFT_E_LIMIT:
+ * a program that is only interpreted so far. */
 WEFT_API WEFT_MUST weft_status weft_prog_print_after(weft_prog *prog, const char *pass,
                                                      const char **out);
 

@@ -26,6 +26,8 @@ run "$tree/weft_random"
 run "$tree/weft_grad" all examples
 run "$tree/weft_stage"
 run "$tree/weft_fail"
+run "$tree/weft_jit"
+run "$tree/weft_kernel"
 for reader in ir mtx npy npz; do run "$tree/weft_fuzz" $reader 3000 1; done
 for script in tests/cli/*.sh; do
     [ -e "$script" ] && run /usr/bin/env bash "$script"

@@ -49,7 +49,7 @@ table() { # what takes longest comes first, so that the two lanes end together
     row valgrind            full  400 build          "tests/valgrind.sh $r/weft_unit"
 
     row kernel              fast  400 build          "WEFT_TEST_SCALE=$scale $r/weft_kernel"
-    row kernel/examples     fast  120 build          "$r/weft_kernel files cc examples/*.weft"
+    row kernel/examples     fast  120 build          "$r/weft_kernel files cc examples/*.weft tests/kernel/cases/*.weft"
     row asan/kernel         full  400 build-asan     "WEFT_TEST_SCALE=10 $a/weft_kernel"
     row jit                 fast  180 build          "WEFT_TEST_SCALE=$scale $r/weft_jit"
     row asan/jit            full  240 build-asan     "WEFT_TEST_SCALE=10 $a/weft_jit"

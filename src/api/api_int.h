@@ -234,13 +234,13 @@ typedef struct Pass {
 } Pass;
 extern const Pass api_pass[];
 const Pass *api_find_pass(Prog *, const char *name); /* throws */
-/* Runs the passes up to this one, or all, on p itself; alone: for one thread, without a plan.  Throws
- * ST_LIMIT for what is only interpreted. */
+/* Runs the passes up to this one, or all, on p itself; alone: for one thread, without a plan.
+ * Throws ST_LIMIT for what is only interpreted. */
 struct Kernel *api_lower_to(Prog *p, const Isa *, bool alone, const Pass *last);
 struct Kernel *api_passes(Prog *p, const Isa *, bool alone);
 
-/* plan.c: what is worked out once for a kernel and the shapes and structure of arguments.  Throws for
- * what does not fit; *made: the old plan did not do. */
+/* plan.c: what is worked out once for a kernel and the shapes and structure of arguments.  Throws
+ * for what does not fit; *made: the old plan did not do. */
 struct Plan *api_plan(weft_kernel *, weft_args *, bool *made);
 void plan_drop(weft_args *);
 int64_t api_run_plan(weft_args *, struct Pool *); /* 0 or a fault */

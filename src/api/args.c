@@ -108,6 +108,8 @@ void api_bind(weft_args *args, const Arg *a, const Bound *new)
     }
     args->shapes += !is_alike(b, new);
     args->fresh = true;
+    if (b->box != NULL && args->result != NULL) /* the content of a file goes with its binding */
+        args->result->tensor[a - args->body->arg].ndim = -1;
     box_drop(b->box);
     *b = *new;
     b->box = new->how == HOW_NOT || new->how == HOW_USER ? NULL : api_keep(ctx);

@@ -74,17 +74,22 @@ static void put_view(Arena *arena, const Arg *a, const View *v, Array *out)
 }
 
 /* Kernels read structure as i64, whatever the caller has. */
-static void widen(Arena *arena, Array *a)
+static void put_wide(Arena *arena, const View *v, Array *out)
 {
-    const int32_t *narrow = a->data;
-    int64_t *wide;
+    int64_t *wide = arena_array(arena, v->n, sizeof *wide);
+    const int32_t *narrow = (const int32_t *)v->data;
 
-    if (a->type == T_i64)
+    *out = (Array){ wide, v->n, T_i64 };
+    if (v->type == T_i64) {
+        view_gather(v, wide);
         return;
-    wide = arena_array(arena, a->n, sizeof *wide);
-    for (int64_t i = 0; i < a->n; i++)
+    }
+    if (!v->plain) {
+        view_gather(v, wide);
+        narrow = arena_copy(arena, wide, (size_t)v->n * sizeof *narrow);
+    }
+    for (int64_t i = 0; i < v->n; i++)
         wide[i] = narrow[i];
-    *a = (Array){ wide, a->n, T_i64 };
 }
 
 static void add_fact(Solver *s, Expr *expr, int64_t value, const char *fmt, ...)
@@ -137,10 +142,10 @@ static void put_arrays(weft_args *args, Solver *s, bool for_kernel)
 
         if (!has_view(b))
             continue;
-        if (a->role != WEFT_OUTPUT && !(for_kernel && a->kind == ARG_BUF))
+        if (a->role != WEFT_OUTPUT && !for_kernel)
             put_view(s->arena, a, &b->view, api_place(s->env, a));
-        if (a->role != WEFT_OUTPUT && for_kernel && a->kind != ARG_BUF)
-            widen(s->arena, api_place(s->env, a));
+        else if (a->role != WEFT_OUTPUT && a->kind != ARG_BUF)
+            put_wide(s->arena, &b->view, api_place(s->env, a));
         add_shape(s, a, &b->view);
     }
 }

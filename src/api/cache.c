@@ -13,8 +13,9 @@ weft_status weft_cache_dir(weft_ctx *context, const char **out)
     api_need(ctx, out, "out");
     *out = jit_cache_dir(api_jit(ctx));
     if (*out == NULL)
-        err_throw(&ctx->err, ST_IO, "there is no cache: neither WEFT_CACHE_DIR, XDG_CACHE_HOME nor "
-                                    "HOME is set");
+        err_throw(&ctx->err, ST_IO,
+                  "there is no cache: neither WEFT_CACHE_DIR, XDG_CACHE_HOME nor "
+                  "HOME is set");
     return api_leave(ctx);
 }
 

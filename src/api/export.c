@@ -48,7 +48,7 @@ static void name_arguments(Export *x, Arena *arena)
 static const char *ctype(Type t)
 {
     static const char *const name[T_COUNT] = {
-        [T_i32] = "int32_t",  [T_i64] = "int64_t", [T_f16] = "uint16_t",
+        [T_i32] = "int32_t",   [T_i64] = "int64_t", [T_f16] = "uint16_t",
         [T_bf16] = "uint16_t", [T_f32] = "float",   [T_f64] = "double",
     };
 
@@ -266,7 +266,8 @@ static void put_entry(const Export *x)
     for (int i = 0; i < x->info->nphase; i++) {
         const EmitPhase *f = &x->info->phase[i];
 
-        text_f(x->out, "    if (fault == 0)\n        fault = %s(weft_array, weft_size, 0, ", f->name);
+        text_f(x->out, "    if (fault == 0)\n        fault = %s(weft_array, weft_size, 0, ",
+               f->name);
         if (f->parallel)
             put_extent(x, f->extent);
         else
@@ -324,8 +325,9 @@ static void put_header(const Export *x)
            name);
     text_str(x->out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     put_prototype(x);
-    text_str(x->out, ";\n\n/* Its phases, for a caller with threads: in this order, each over a range\n"
-                     " * that may be cut; the text of the function above tells their arguments. */\n");
+    text_str(x->out,
+             ";\n\n/* Its phases, for a caller with threads: in this order, each over a range\n"
+             " * that may be cut; the text of the function above tells their arguments. */\n");
     put_phase_prototypes(x);
     text_str(x->out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }
@@ -342,8 +344,8 @@ static void put_source(const Export *x, const Text *functions)
 {
     put_heading(x);
     text_str(x->out, emit_simd_h);
-    text_f(x->out, "\n#if WEFT_BYTES != %d\n#error \"this text is for %s\"\n#endif\n", x->isa->bytes,
-           isa_name(x->isa));
+    text_f(x->out, "\n#if WEFT_BYTES != %d\n#error \"this text is for %s\"\n#endif\n",
+           x->isa->bytes, isa_name(x->isa));
     text_str(x->out, room);
     text_put(x->out, functions->s, functions->n);
     text_char(x->out, '\n');

@@ -32,8 +32,8 @@ static weft_prog *derive(weft_ctx *ctx, weft_prog *prog, const weft_grad *opt)
         err_throw(&ctx->err, ST_CHECK, "%s is at stage %s; the derivative is taken before that",
                   prog->body->prog->name, ir_stage[prog->body->prog->stage]);
     body_check(prog->body);
-    p = (opt != NULL && opt->forward ? grad_forward : grad_reverse)(&ctx->scratch,
-                                                                    prog->body->prog, &o);
+    p = (opt != NULL && opt->forward ? grad_forward : grad_reverse)(&ctx->scratch, prog->body->prog,
+                                                                    &o);
     ir_print(&text, p);
     return prog_new(ctx, p->name, text.s, text.n);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Kernels: the pipeline from a program to machine code.  A kernel is compiled from a copy of the
- * program whose objects have the same ids, so what is known of the one fits the other.  When there
- * is no way to machine code, the kernel interprets. */
+ * Kernels: from a program to machine code.  A kernel is compiled from a copy of the program whose
+ * objects have the same ids, so what is known of the one fits the other.  When there is no way to
+ * machine code, the kernel interprets. */
 #include "api/api_int.h"
 #include "emit/emit.h"
 #include "jit/jit.h"
@@ -18,8 +18,10 @@ static Lowered *lower(weft_ctx *ctx, Arena *arena, const Prog *prog)
     Kernel *k;
 
     if (prog->stage != STAGE_COORDINATES) /* a stranger's tree may store anywhere */
-        err_throw(&ctx->err, ST_LIMIT, "%s is at stage %s, and a tree that is read from text is only "
-                  "interpreted, where every index is checked", prog->name, ir_stage[prog->stage]);
+        err_throw(&ctx->err, ST_LIMIT,
+                  "%s is at stage %s, and a tree that is read from text is only "
+                  "interpreted, where every index is checked",
+                  prog->name, ir_stage[prog->stage]);
     l->isa = api_isa(ctx);
     l->prog = ir_copy(arena, prog);
     k = api_passes(l->prog, l->isa, false);
@@ -62,9 +64,9 @@ static JitModule *compile(weft_ctx *ctx, Arena *arena, const Lowered *l, JitRepo
 
 static void build(weft_ctx *ctx, weft_kernel *k, JitReport *report)
 {
-    static const char *const how[] = { [JIT_IN_MEMORY] = "memory",
-                                       [JIT_ON_DISK] = "disk",
-                                       [JIT_COMPILED] = "compiled" };
+    static const char *const how[] = {
+        [JIT_IN_MEMORY] = "memory", [JIT_ON_DISK] = "disk", [JIT_COMPILED] = "compiled"
+    };
     Arena *arena = &k->box->arena;
     int n;
 
@@ -180,8 +182,9 @@ weft_status weft_kernel_info(weft_kernel *kernel, weft_info *out)
     if (kernel->why == NULL) {
         const EmitKernel *info = kernel->lowered->info;
 
-        *out = (weft_info){ "c", isa_name(kernel->lowered->isa), kernel->how, kernel->key, "",
-                            info->nphase, 0 };
+        *out = (weft_info){
+            "c", isa_name(kernel->lowered->isa), kernel->how, kernel->key, "", info->nphase, 0
+        };
         for (int i = 0; i < info->nphase; i++)
             out->parallel += info->phase[i].parallel;
     }

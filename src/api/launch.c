@@ -60,10 +60,11 @@ static void interpret(weft_args *args, Box *box, Env *env, void *with)
     double work = work_of(p, env);
 
     if (work > MOST_WORK)
-        err_throw(&args->h.ctx->err, ST_LIMIT,
-                  "%s would be interpreted, and this run has about %.1g scalar operations, more than "
-                  "%.0g. The reason: %s. weft_run (weft run -t interp) goes on, however long it takes",
-                  p->name, work, MOST_WORK, k->why);
+        err_throw(
+            &args->h.ctx->err, ST_LIMIT,
+            "%s would be interpreted, and this run has about %.1g scalar operations, more than "
+            "%.0g. The reason: %s. weft_run (weft run -t interp) goes on, however long it takes",
+            p->name, work, MOST_WORK, k->why);
     interp_run(&box->arena, p, env);
 }
 

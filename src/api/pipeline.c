@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The pipeline: from a program over coordinates to loops that emit/ prints.  A table, so that it can
- * be listed, stopped after each pass, and begun at the stage that a program is written in. */
+ * The pipeline: from a program over coordinates to loops that emit/ prints.  A table, so that it
+ * can be listed, stopped after each pass, and begun at the stage that a program is written in. */
 #include "api/api_int.h"
 #include "lower/lower.h"
 
@@ -32,6 +32,12 @@ static void loops(Kernel *k, const Isa *isa)
     lower_loops(k);
 }
 
+static void checks(Kernel *k, const Isa *isa)
+{
+    (void)isa;
+    lower_checks(k);
+}
+
 static void vectors(Kernel *k, const Isa *isa)
 {
     lower_vectors(k, isa->bytes);
@@ -49,17 +55,20 @@ static void share(Kernel *k, const Isa *isa)
     lower_shared(k);
 }
 
-const Pass api_pass[] = { /* name, what it does, the stage it needs, the stage it gives */
-    { "reroot", "scatters become sums over the rows of a transpose",
-      STAGE_COORDINATES, STAGE_COORDINATES, reroot },
-    { "positions", "coordinates become loops over stored entries",
-      STAGE_COORDINATES, STAGE_POSITIONS, positions },
-    { "unroll", "constant relations become straight-line code",
-      STAGE_POSITIONS, STAGE_POSITIONS, unroll },
+const Pass api_pass[] = {
+    /* name, what it does, the stage it needs, the stage it gives */
+    { "reroot", "scatters become sums over the rows of a transpose", STAGE_COORDINATES,
+      STAGE_COORDINATES, reroot },
+    { "positions", "coordinates become loops over stored entries", STAGE_COORDINATES,
+      STAGE_POSITIONS, positions },
+    { "unroll", "constant relations become straight-line code", STAGE_POSITIONS, STAGE_POSITIONS,
+      unroll },
     { "loops", "one flat index an element", STAGE_POSITIONS, STAGE_LOOPS, loops },
     { "fold", "as unroll, where flat indices decide more", STAGE_LOOPS, STAGE_LOOPS, unroll },
-    { "vectors", "innermost loops run several iterations at once",
-      STAGE_LOOPS, STAGE_LOOPS, vectors },
+    { "checks", "what was tested, or does not change in a loop, is tested once", STAGE_LOOPS,
+      STAGE_LOOPS, checks },
+    { "vectors", "innermost loops run several iterations at once", STAGE_LOOPS, STAGE_LOOPS,
+      vectors },
     { "blocks", "what one element gets is added up first", STAGE_LOOPS, STAGE_LOOPS, blocks },
     { "share", "what is used twice is computed once", STAGE_LOOPS, STAGE_LOOPS, share },
     { NULL, NULL, STAGE_LOOPS, STAGE_LOOPS, NULL },

@@ -11,11 +11,11 @@
 
 #include <string.h>
 
-typedef struct Feed { /* where an array of the kernel comes from */
-    int arg;          /* the argument that it is; -1: structure, or the kernel's own */
-    bool callers;     /* it is the caller's own array */
-    int64_t at;       /* else, when not -1, it is here in the plan's block, and */
-    bool take, give;  /* copied in before a run, and back after it */
+typedef struct Feed {    /* where an array of the kernel comes from */
+    int arg;             /* the argument that it is; -1: structure, or the kernel's own */
+    bool callers;        /* it is the caller's own array */
+    int64_t at;          /* else, when not -1, it is here in the plan's block, and */
+    bool take, give;     /* copied in before a run, and back after it */
     const Array *packed; /* what is copied in when no view is bound: the values of a matrix */
 } Feed;
 
@@ -231,35 +231,36 @@ static Plan *make(weft_kernel *k, weft_args *args)
     return args->plan = plan;
 }
 
-static bool has_same(const View *v, const Array *a, int64_t *scratch)
+static bool has_same(Arena *scratch, const View *v, const int64_t *had)
 {
-    const int64_t *had = a->data;
+    const void *data = v->data;
     bool same = true;
 
-    if (v->type == T_i64 && v->plain)
-        return v->n == 0 || memcmp(v->data, had, (size_t)v->n * sizeof *had) == 0;
-    view_gather(v, scratch);
+    if (v->n > 0 && !v->plain) {
+        void *copy = arena_array(scratch, v->n, sizeof *had);
+
+        view_gather(v, copy);
+        data = copy;
+    }
+    if (v->type == T_i64)
+        return v->n == 0 || memcmp(data, had, (size_t)v->n * sizeof *had) == 0;
     for (int64_t i = 0; i < v->n; i++)
-        same = same && had[i] == (v->type == T_i64 ? scratch[i] : ((int32_t *)scratch)[i]);
+        same &= ((const int32_t *)data)[i] == had[i];
     return same;
 }
 
 /* Structure that was bound anew, as it is for a new graph or for the old one in another place. */
 static bool structure_is_same(weft_args *args, const Plan *plan)
 {
-    weft_ctx *ctx = args->h.ctx;
     bool same = true;
 
     for (int i = 0; i < args->body->narg && same; i++) {
         const Arg *a = &args->body->arg[i];
-        const View *v = &args->bound[i].view;
 
         if (a->role == WEFT_INPUT && a->kind != ARG_BUF && args->bound[i].fresh &&
             args->bound[i].how == HOW_USER)
-            same = has_same(v, api_place(plan->result->env, a),
-                            v->type == T_i64 && v->plain
-                                ? NULL
-                                : arena_array(&ctx->scratch, v->n, sizeof(int64_t)));
+            same = has_same(&args->h.ctx->scratch, &args->bound[i].view,
+                            api_place(plan->result->env, a)->data);
     }
     return same;
 }

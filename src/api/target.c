@@ -11,7 +11,11 @@
 static const Isa isas[] = {
     { "c:sse2", "x86-64", 16, { NULL }, NULL },
     { "c:avx2", "x86-64", 32, { "-mavx2", "-mfma" }, "__AVX2__" },
-    { "c:avx512", "x86-64", 64, { "-mavx512f", "-mavx512vl", "-mavx512dq", "-mfma" }, "__AVX512F__" },
+    { "c:avx512",
+      "x86-64",
+      64,
+      { "-mavx512f", "-mavx512vl", "-mavx512dq", "-mfma" },
+      "__AVX512F__" },
     { "c:neon", "aarch64", 16, { NULL }, "__ARM_NEON" },
     { "c:generic", "other CPUs", 16, { NULL }, NULL },
 };
@@ -77,8 +81,8 @@ const Isa *api_find_isa(weft_ctx *ctx, const char *target)
         if (strcmp(target, isas[i].target) == 0)
             return &isas[i];
     names_of(&names, NULL);
-    err_throw(&ctx->err, ST_ARG, "there is no target %.40s; there is c, or c: and one of %s", target,
-              names.s);
+    err_throw(&ctx->err, ST_ARG, "there is no target %.40s; there is c, or c: and one of %s",
+              target, names.s);
 }
 
 const char *api_target(int i, const char **note)

@@ -60,7 +60,8 @@ static void warn(weft_ctx *ctx, const weft_kernel *k)
     int n = 0;
 
     if (k->why != NULL)
-        n = snprintf(ctx->warning, MAX_MESSAGE, "%s is interpreted: %s", k->body->prog->name, k->why);
+        n = snprintf(ctx->warning, MAX_MESSAGE, "%s is interpreted: %s", k->body->prog->name,
+                     k->why);
     if (ctx->jit != NULL && jit_warning(ctx->jit, note) && n < MAX_MESSAGE)
         snprintf(ctx->warning + n, (size_t)(MAX_MESSAGE - n), n > 0 ? "\n%s" : "%s", note);
 }
@@ -100,6 +101,9 @@ void api_say_run(const weft_kernel *k, const weft_args *args, bool made, int thr
     text_f(&detail, "threads=%d", threads);
     if (k->why == NULL)
         api_print_plan(&detail, args, k);
-    say(ctx, k, "run", k->why != NULL ? "" : made ? "planned" : "kept", ms, detail.s,
-        k->why != NULL ? k->why : "");
+    say(ctx, k, "run",
+        k->why != NULL ? ""
+        : made         ? "planned"
+                       : "kept",
+        ms, detail.s, k->why != NULL ? k->why : "");
 }

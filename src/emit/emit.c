@@ -99,7 +99,7 @@ static void mention(Expr *e, void *ctx)
 
 static bool is_written(const Node *n, const Buf *b)
 {
-    bool here = n->kind == N_STORE && n->out->buf == b;
+    bool here = n->kind == N_STORE && n->out->op == OP_cell && n->out->buf == b;
 
     for (int k = 0; k < n->nat; k++)
         here = here || n->at[k].out->buf == b;
@@ -127,7 +127,8 @@ static void declare(Emit *o, const Mention *m, const Node *tree)
 void emit_arguments(Emit *o, Expr *const *e, int n, const Node *tree)
 {
     Arena *arena = o->p->arena;
-    Mention m = { .o = o, .size = arena_array(arena, o->p->nsize, 1),
+    Mention m = { .o = o,
+                  .size = arena_array(arena, o->p->nsize, 1),
                   .count = arena_array(arena, o->k->ncount, 1),
                   .array = arena_array(arena, o->k->narray, 1) };
     Memo met = { 0 };
@@ -207,13 +208,22 @@ static void emit_for(Emit *o, const Node *n)
     emit_block(o, n->body, n->nbody);
 }
 
+static void note_assigned(Emit *o, const Node *n)
+{
+    if (n->kind == N_STORE && n->out->op == OP_local)
+        o->assigned[n->out->local->id] = true;
+    for (int i = 0; i < n->nbody; i++)
+        note_assigned(o, n->body[i]);
+}
+
 static void emit_let(Emit *o, const Node *n)
 {
     bool vector = o->vector != NULL && n->local->lanes > 1;
     Type t = n->local->type;
 
     emit_line(o);
-    text_f(o->out, vector ? "const weft_v%s " : "const %s ", vector ? emit_suffix(t) : emit_ctype(t));
+    text_str(o->out, o->assigned[n->local->id] ? "" : "const ");
+    text_f(o->out, vector ? "weft_v%s " : "%s ", vector ? emit_suffix(t) : emit_ctype(t));
     emit_local(o, n->local);
     text_str(o->out, " = ");
     if (vector)
@@ -223,26 +233,37 @@ static void emit_let(Emit *o, const Node *n)
     text_char(o->out, ';');
 }
 
-/* The element after the store: with the value, or combined with it. */
+/* The element after the store: the value, or what the two give together.  max and min take their
+ * first operand where they can: so the first of equals stays, and the first NaN. */
 static void put_combined(Emit *o, const Node *n, Type as)
 {
     bool fused = n->op == A_ADD && n->value->op == OP_mul && n->value->type == as && as != T_i64;
-    Expr *one[] = { n->value };
-    Expr *const *part = fused ? n->value->arg : one;
+    bool checked = n->op == A_ADD && as == T_i64;
 
-    if (fused)
-        text_f(o->out, "weft_fma_%s%s(", o->vector != NULL ? "v" : "", emit_suffix(as));
-    else if (n->op == A_ADD)
-        text_str(o->out, as == T_i64 ? "weft_add_ck(" : "");
-    for (int i = 0; i < (fused ? 2 : 1); i++) {
-        emit_operand(o, part[i], as, fused || as == T_i64 || n->op == A_SET ? L_SELECT : L_SUM);
-        text_str(o->out, fused ? ", " : "");
+    if (n->op == A_SET) {
+        emit_operand(o, n->value, as, L_SELECT);
+    } else if (n->op == A_ADD && !fused && !checked) {
+        emit_operand(o, n->value, as, L_SUM);
+        text_str(o->out, " + ");
+        emit_expr(o, n->out, L_PRODUCT);
+    } else {
+        text_f(o->out, "weft_%s_%s%s(",
+               fused            ? "fma"
+               : n->op == A_ADD ? "add"
+               : n->op == A_MAX ? "max"
+                                : "min",
+               o->vector != NULL ? "v" : "", checked ? "ck" : emit_suffix(as));
+        for (int i = 0; fused && i < 2; i++) {
+            emit_operand(o, n->value->arg[i], as, L_SELECT);
+            text_str(o->out, ", ");
+        }
+        emit_expr(o, n->out, L_SELECT);
+        if (!fused) {
+            text_str(o->out, ", ");
+            emit_operand(o, n->value, as, L_SELECT);
+        }
+        text_str(o->out, checked ? ", &fault)" : ")");
     }
-    if (n->op != A_ADD)
-        return;
-    text_str(o->out, fused ? "" : as == T_i64 ? ", " : " + ");
-    emit_expr(o, n->out, L_PRODUCT);
-    text_str(o->out, fused ? ")" : as == T_i64 ? ", &fault)" : "");
 }
 
 static void put_stored(Emit *o, Expr *place)
@@ -263,7 +284,7 @@ static void emit_companion(Emit *o, const At *at)
     text_str(o->out, narrow ? ", &fault);" : ";");
 }
 
-/* max= and min=: the first of equals stays, NaN wins, and so does whatever comes first. */
+/* max= and min= with companions: they are of the value that stays, and the first to come stays. */
 static void emit_winner(Emit *o, const Node *n)
 {
     Type as = (Type)ir_type[n->out->buf->type].value;
@@ -294,14 +315,15 @@ static void emit_winner(Emit *o, const Node *n)
 
 static void emit_store(Emit *o, const Node *n)
 {
-    Type t = n->out->buf->type;
+    bool local = n->out->op == OP_local, vector = o->vector != NULL && !local;
+    Type t = local ? n->out->local->type : n->out->buf->type;
     bool half = t == T_f16 || t == T_bf16, whole = t == T_i32 && n->value->op != OP_int;
 
-    if (n->op == A_MAX || n->op == A_MIN) {
+    if (n->nat > 0 && n->op != A_ADD) {
         emit_winner(o, n);
         return;
     }
-    if (o->vector != NULL) {
+    if (vector) {
         emit_line(o);
         text_f(o->out, "WEFT_STORE_%s(&", t == T_f32 ? "F32" : "F64");
         emit_place(o, n->out);
@@ -311,8 +333,8 @@ static void emit_store(Emit *o, const Node *n)
     }
     if (half || whole)
         text_f(o->out, "weft_to_%s(", ir_type[t].name);
-    put_combined(o, n, (Type)ir_type[t].value);
-    text_str(o->out, whole ? ", &fault);" : half || o->vector != NULL ? ");" : ";");
+    put_combined(o, n, t == T_real ? T_f64 : (Type)ir_type[t].value);
+    text_str(o->out, whole ? ", &fault);" : half || vector ? ");" : ";");
     for (int k = 0; k < n->nat; k++)
         emit_companion(o, &n->at[k]);
 }
@@ -391,6 +413,7 @@ static void emit_phase(Emit *o, Node *n, int i)
     text_f(o->out, "\n\n/* %s */\nint64_t %s(WEFT_ARGS)\n{\n    int64_t fault = 0;",
            n->label != NULL ? n->label : "", f->name);
     emit_arguments(o, NULL, 0, n);
+    note_assigned(o, n);
     o->indent = 1;
     if (f->parallel) {
         f->extent = n->hi;
@@ -412,6 +435,7 @@ EmitKernel *emit_functions(Text *out, Prog *p, Node *const *phase, int n, const 
     for (int i = 0; i < n; i++)
         loop_visit(p, phase[i], need, &o, &met);
     name_arrays(&o);
+    o.assigned = arena_array(p->arena, p->nlocal, sizeof *o.assigned);
     for (int i = 0; i < k->narray; i++)
         if (k->array[i]->kind == B_CONST)
             emit_constant(&o, i);

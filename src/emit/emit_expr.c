@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Expressions as C.  Sizes are n_name, arrays a_name, loop variables v_name, lets t and a number: no
- * name of a program is a word of C or meets one of another kind. */
+ * Expressions as C.  Sizes are n_name, arrays a_name, loop variables v_name, lets t and a number:
+ * no name of a program is a word of C or meets one of another kind. */
 #include "emit/emit_int.h"
 
 #include <math.h>
@@ -72,12 +72,16 @@ void emit_array_name(Emit *o, const Buf *b)
     text_str(o->out, o->array_name[i]);
 }
 
-/* The place of the first lane. */
+/* The place of the first lane; a local that is assigned. */
 void emit_place(Emit *o, Expr *cell)
 {
     const Local *v = o->vector;
     bool checked = o->checked;
 
+    if (cell->op == OP_local) {
+        emit_local(o, cell->local);
+        return;
+    }
     o->vector = NULL;
     o->checked = false;
     emit_array_name(o, cell->buf);
@@ -126,7 +130,7 @@ static void put_int(Emit *o, int64_t v)
 /* 0 <= x and x < n */
 static bool is_inside(Expr *e)
 {
-    Expr *a = e->arg[0], *b = e->nargs > 1 ? e->arg[1] : NULL;
+    Expr *a = e->arg[0], *b = e->arg[e->nargs - 1];
 
     return e->op == OP_and && a->op == OP_le && a->arg[0]->op == OP_int && a->arg[0]->i == 0 &&
            b->op == OP_lt && b->arg[0] == a->arg[1] && b->arg[1]->type == T_i64;
@@ -149,7 +153,7 @@ static void put_call(Emit *o, const char *name, const char *suffix, Expr *e, Typ
 static void put_infix(Emit *o, Expr *e, Type as, enum Level left, enum Level right)
 {
     for (int i = 0; i < 2; i++) {
-        text_f(o->out, i > 0 ? " %s " : "", ir_op[e->op].text);
+        text_f(o->out, i > 0 ? " %s " : "%.0s", ir_op[e->op].text);
         if (is_vector(o, e))
             emit_operand(o, e->arg[i], as, i == 0 ? left : right);
         else

@@ -24,8 +24,11 @@ static Local *parameter(Prog *p, const char *stem, int k)
 
 static Search new_search(Prog *p, Axis *a)
 {
-    Search s = { .p = p, .axis = a, .pos = loop_local(p, "p", T_i64, 1),
-                 .lo = loop_local(p, "lo", T_i64, 1), .hi = loop_local(p, "hi", T_i64, 1) };
+    Search s = { .p = p,
+                 .axis = a,
+                 .pos = loop_local(p, "p", T_i64, 1),
+                 .lo = loop_local(p, "lo", T_i64, 1),
+                 .hi = loop_local(p, "hi", T_i64, 1) };
 
     for (int k = 0; k < a->ncoord; k++)
         s.key[k] = parameter(p, "key", k);
@@ -86,8 +89,9 @@ static Expr *is_match(const Search *s)
         all = both(p, all, ir_op2(p, OP_eq, coord(s, k), loop_use(p, s->key[k])));
     for (int k = 0; k < s->axis->ncoord && (s->axis->flags & AX_PADDED); k++)
         if (s->axis->coord[k].bound != NULL)
-            all = both(p, all, both(p, ir_op2(p, OP_le, ir_int(p, 0), coord(s, k)),
-                                    ir_op2(p, OP_lt, coord(s, k), s->axis->coord[k].bound)));
+            all = both(p, all,
+                       both(p, ir_op2(p, OP_le, ir_int(p, 0), coord(s, k)),
+                            ir_op2(p, OP_lt, coord(s, k), s->axis->coord[k].bound)));
     return all;
 }
 
@@ -137,8 +141,9 @@ void emit_finder(Emit *o, Axis *a)
     if (sorted) {
         text_str(o->out, "\n    int64_t v_p, from = v_lo, to = v_hi;\n\n    while (from < to) {"
                          "\n        v_p = from + (to - from) / 2;");
-        put(o, "\n        if (", test[1], ")\n            from = v_p + 1;\n        else"
-                                          "\n            to = v_p;\n    }\n    v_p = from;");
+        put(o, "\n        if (", test[1],
+            ")\n            from = v_p + 1;\n        else"
+            "\n            to = v_p;\n    }\n    v_p = from;");
         put(o, "\n    return v_p < v_hi && (", test[0], ") ? v_p : -1;\n}");
     } else {
         text_str(o->out, "\n    for (int64_t v_p = v_lo; v_p < v_hi; v_p++)");

@@ -15,6 +15,7 @@ typedef struct Emit {
     int cap_array, cap_count;
     const char **array_name; /* by place in k->array */
     int cap_name;
+    bool *assigned; /* by Local.id: a register, not a constant */
     int indent;
     const Local *vector; /* the variable whose lanes are side by side here; or NULL */
     Memo lanes;          /* whether an expression differs from lane to lane */
@@ -26,7 +27,7 @@ enum Level { L_SELECT, L_OR, L_AND, L_COMPARE, L_SUM, L_PRODUCT, L_UNARY, L_PRIM
 
 /* emit_expr.c */
 const char *emit_ctype(Type);
-const char *emit_suffix(Type); /* f32, f64, i64 */
+const char *emit_suffix(Type);                    /* f32, f64, i64 */
 void emit_expr(Emit *, Expr *, enum Level least); /* in parentheses when it holds less tightly */
 void emit_as(Emit *, Expr *, Type, enum Level least); /* as a value of this type */
 /* As emit_as, but in a vector loop a scalar is spread over the lanes. */

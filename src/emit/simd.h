@@ -27,9 +27,11 @@ typedef float weft_uf32 __attribute__((vector_size(WEFT_BYTES), aligned(4), may_
 typedef double weft_uf64 __attribute__((vector_size(WEFT_BYTES), aligned(8), may_alias));
 
 #define WEFT_USED __attribute__((unused))
+#define WEFT_FN static inline WEFT_USED
 /* What a kernel's functions get: arrays and sizes, a range, scratch memory. */
 #define WEFT_DATA void *const *weft_array WEFT_USED, const int64_t *weft_size WEFT_USED
-#define WEFT_ARGS WEFT_DATA, int64_t weft_begin WEFT_USED, int64_t weft_end WEFT_USED, void *weft_work WEFT_USED
+#define WEFT_ARGS \
+    WEFT_DATA, int64_t weft_begin WEFT_USED, int64_t weft_end WEFT_USED, void *weft_work WEFT_USED
 #define WEFT_LOAD_F32(p) ((weft_vf32)(*(const weft_uf32 *)(p)))
 #define WEFT_LOAD_F64(p) ((weft_vf64)(*(const weft_uf64 *)(p)))
 #define WEFT_STORE_F32(p, v) (*(weft_uf32 *)(p) = (weft_uf32)(v))
@@ -37,12 +39,12 @@ typedef double weft_uf64 __attribute__((vector_size(WEFT_BYTES), aligned(8), may
 #define WEFT_SPLAT_F32(x) ((float)(x) - (weft_vf32){ 0 }) /* keeps the sign of zero */
 #define WEFT_SPLAT_F64(x) ((double)(x) - (weft_vf64){ 0 })
 
-static inline WEFT_USED float weft_int_f32(int64_t i) { return (float)i; }
-static inline WEFT_USED double weft_int_f64(int64_t i) { return (double)i; }
-static inline WEFT_USED float weft_fma_f32(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-static inline WEFT_USED double weft_fma_f64(double a, double b, double c) { return __builtin_fma(a, b, c); }
+WEFT_FN float weft_int_f32(int64_t i) { return (float)i; }
+WEFT_FN double weft_int_f64(int64_t i) { return (double)i; }
+WEFT_FN float weft_fma_f32(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+WEFT_FN double weft_fma_f64(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-static inline WEFT_USED weft_vf32 weft_fma_vf32(weft_vf32 a, weft_vf32 b, weft_vf32 c)
+WEFT_FN weft_vf32 weft_fma_vf32(weft_vf32 a, weft_vf32 b, weft_vf32 c)
 {
 #if defined(__AVX512F__)
     return (weft_vf32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -57,7 +59,7 @@ static inline WEFT_USED weft_vf32 weft_fma_vf32(weft_vf32 a, weft_vf32 b, weft_v
 #endif
 }
 
-static inline WEFT_USED weft_vf64 weft_fma_vf64(weft_vf64 a, weft_vf64 b, weft_vf64 c)
+WEFT_FN weft_vf64 weft_fma_vf64(weft_vf64 a, weft_vf64 b, weft_vf64 c)
 {
 #if defined(__AVX512F__)
     return (weft_vf64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
@@ -73,7 +75,7 @@ static inline WEFT_USED weft_vf64 weft_fma_vf64(weft_vf64 a, weft_vf64 b, weft_v
 }
 
 #define WEFT_LANES(name, type, bits, v, scalar) \
-    static inline WEFT_USED v weft_##name(v x) \
+    WEFT_FN v weft_##name(v x) \
     { \
         for (int i = 0; i < (int)(WEFT_BYTES / sizeof(type)); i++) \
             x[i] = scalar(x[i]); \
@@ -86,7 +88,7 @@ WEFT_LANES(abs_vf64, double, 64, weft_vf64, fabs)
 
 /* NaN wins, then the first of a tie. */
 #define WEFT_CHOICE(name, type, cmp) \
-    static inline WEFT_USED type weft_##name(type a, type b) \
+    WEFT_FN type weft_##name(type a, type b) \
     { \
         return a cmp b || a != a ? a : b; \
     }
@@ -96,7 +98,7 @@ WEFT_CHOICE(max_f64, double, >=)
 WEFT_CHOICE(min_f64, double, <=)
 
 #define WEFT_VCHOICE(name, vec, ivec, cmp) \
-    static inline WEFT_USED vec weft_##name(vec a, vec b) \
+    WEFT_FN vec weft_##name(vec a, vec b) \
     { \
         ivec first = (ivec)(a cmp b) | (ivec)(a != a); \
         return (vec)(((ivec)a & first) | ((ivec)b & ~first)); \
@@ -106,20 +108,20 @@ WEFT_VCHOICE(min_vf32, weft_vf32, weft_vi32, <=)
 WEFT_VCHOICE(max_vf64, weft_vf64, weft_vi64, >=)
 WEFT_VCHOICE(min_vf64, weft_vf64, weft_vi64, <=)
 
-static inline WEFT_USED float weft_relu_f32(float x) { return weft_max_f32(x, 0); }
-static inline WEFT_USED double weft_relu_f64(double x) { return weft_max_f64(x, 0); }
-static inline WEFT_USED weft_vf32 weft_relu_vf32(weft_vf32 x) { return weft_max_vf32(x, (weft_vf32){ 0 }); }
-static inline WEFT_USED weft_vf64 weft_relu_vf64(weft_vf64 x) { return weft_max_vf64(x, (weft_vf64){ 0 }); }
-static inline WEFT_USED float weft_step_f32(float x) { return x > 0; }
-static inline WEFT_USED double weft_step_f64(double x) { return x > 0; }
-static inline WEFT_USED float weft_abs_f32(float x) { return fabsf(x); }
-static inline WEFT_USED double weft_abs_f64(double x) { return fabs(x); }
-static inline WEFT_USED float weft_sign_f32(float x) { return (float)((x > 0) - (x < 0)); }
-static inline WEFT_USED double weft_sign_f64(double x) { return (x > 0) - (x < 0); }
+WEFT_FN float weft_relu_f32(float x) { return weft_max_f32(x, 0); }
+WEFT_FN double weft_relu_f64(double x) { return weft_max_f64(x, 0); }
+WEFT_FN weft_vf32 weft_relu_vf32(weft_vf32 x) { return weft_max_vf32(x, (weft_vf32){ 0 }); }
+WEFT_FN weft_vf64 weft_relu_vf64(weft_vf64 x) { return weft_max_vf64(x, (weft_vf64){ 0 }); }
+WEFT_FN float weft_step_f32(float x) { return x > 0; }
+WEFT_FN double weft_step_f64(double x) { return x > 0; }
+WEFT_FN float weft_abs_f32(float x) { return fabsf(x); }
+WEFT_FN double weft_abs_f64(double x) { return fabs(x); }
+WEFT_FN float weft_sign_f32(float x) { return (float)((x > 0) - (x < 0)); }
+WEFT_FN double weft_sign_f64(double x) { return (x > 0) - (x < 0); }
 
 #define WEFT_FUNCTION(name, expr) \
-    static inline WEFT_USED double weft_##name##_f64(double x) { return expr; } \
-    static inline WEFT_USED float weft_##name##_f32(float y) { double x = (double)y; return (float)(expr); }
+    WEFT_FN double weft_##name##_f64(double x) { return expr; } \
+    WEFT_FN float weft_##name##_f32(float y) { double x = (double)y; return (float)(expr); }
 WEFT_FUNCTION(exp, exp(x))
 WEFT_FUNCTION(log, log(x))
 WEFT_FUNCTION(sqrt, sqrt(x))
@@ -132,7 +134,7 @@ WEFT_FUNCTION(silu, x *(1 / (1 + exp(-x))))
 
 /* Winners of max= and min=: the first stays, NaN wins. */
 #define WEFT_WINS(name, type, cmp) \
-    static inline WEFT_USED int weft_##name(type v, type best) \
+    WEFT_FN int weft_##name(type v, type best) \
     { \
         return v cmp best || (v != v && best == best); \
     }
@@ -145,7 +147,7 @@ WEFT_WINS(under_i64, int64_t, <)
 
 /* Checked integers: what does not fit ends the run with fault 3. */
 #define WEFT_CHECKED(name, builtin) \
-    static inline WEFT_USED int64_t weft_##name##_ck(int64_t a, int64_t b, int64_t *fault) \
+    WEFT_FN int64_t weft_##name##_ck(int64_t a, int64_t b, int64_t *fault) \
     { \
         int64_t r; \
         if (builtin(a, b, &r)) \
@@ -157,39 +159,43 @@ WEFT_CHECKED(sub, __builtin_sub_overflow)
 WEFT_CHECKED(mul, __builtin_mul_overflow)
 
 /* Rounded down; the rest has the sign of the divisor. */
-static inline WEFT_USED int64_t weft_div_i64(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
-static inline WEFT_USED int64_t weft_mod_i64(int64_t a, int64_t b)
+WEFT_FN int64_t weft_div_i64(int64_t a, int64_t b)
+{
+    return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
+}
+
+WEFT_FN int64_t weft_mod_i64(int64_t a, int64_t b)
 {
     int64_t r = b == -1 ? 0 : a % b;
 
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-static inline WEFT_USED int64_t weft_div_ck(int64_t a, int64_t b, int64_t *fault)
+WEFT_FN int64_t weft_div_ck(int64_t a, int64_t b, int64_t *fault)
 {
     if (b == 0 || (a == INT64_MIN && b == -1))
         return *fault = 3, 0;
     return weft_div_i64(a, b);
 }
 
-static inline WEFT_USED int64_t weft_mod_ck(int64_t a, int64_t b, int64_t *fault)
+WEFT_FN int64_t weft_mod_ck(int64_t a, int64_t b, int64_t *fault)
 {
     return b == 0 ? (*fault = 3, 0) : weft_mod_i64(a, b);
 }
 
-static inline WEFT_USED int weft_inside(int64_t a, int64_t n) { return a >= 0 && a < n; }
-static inline WEFT_USED int64_t weft_neg_ck(int64_t a, int64_t *fault) { return weft_sub_ck(0, a, fault); }
-static inline WEFT_USED int64_t weft_abs_ck(int64_t a, int64_t *fault) { return a < 0 ? weft_neg_ck(a, fault) : a; }
-static inline WEFT_USED int64_t weft_abs_i64(int64_t a) { return a < 0 ? -a : a; }
-static inline WEFT_USED int64_t weft_relu_i64(int64_t a) { return a > 0 ? a : 0; }
-static inline WEFT_USED int64_t weft_step_i64(int64_t a) { return a > 0; }
-static inline WEFT_USED int64_t weft_sign_i64(int64_t a) { return (a > 0) - (a < 0); }
-static inline WEFT_USED int64_t weft_min_i64(int64_t a, int64_t b) { return a <= b ? a : b; }
-static inline WEFT_USED int64_t weft_max_i64(int64_t a, int64_t b) { return a >= b ? a : b; }
+WEFT_FN int weft_inside(int64_t a, int64_t n) { return a >= 0 && a < n; }
+WEFT_FN int64_t weft_neg_ck(int64_t a, int64_t *fault) { return weft_sub_ck(0, a, fault); }
+WEFT_FN int64_t weft_abs_ck(int64_t a, int64_t *f) { return a < 0 ? weft_neg_ck(a, f) : a; }
+WEFT_FN int64_t weft_abs_i64(int64_t a) { return a < 0 ? -a : a; }
+WEFT_FN int64_t weft_relu_i64(int64_t a) { return a > 0 ? a : 0; }
+WEFT_FN int64_t weft_step_i64(int64_t a) { return a > 0; }
+WEFT_FN int64_t weft_sign_i64(int64_t a) { return (a > 0) - (a < 0); }
+WEFT_FN int64_t weft_min_i64(int64_t a, int64_t b) { return a <= b ? a : b; }
+WEFT_FN int64_t weft_max_i64(int64_t a, int64_t b) { return a >= b ? a : b; }
 
 /* The last of n rows that begins at p or before: p's own. */
 #define WEFT_ABOVE(name, type) \
-    static inline WEFT_USED int64_t weft_above_##name(const type *start, int64_t n, int64_t p) \
+    WEFT_FN int64_t weft_above_##name(const type *start, int64_t n, int64_t p) \
     { \
         int64_t lo = 0, hi = n; \
         while (hi - lo > 1) { \
@@ -204,14 +210,14 @@ static inline WEFT_USED int64_t weft_max_i64(int64_t a, int64_t b) { return a >=
 WEFT_ABOVE(i32, int32_t)
 WEFT_ABOVE(i64, int64_t)
 
-static inline WEFT_USED int32_t weft_to_i32(int64_t v, int64_t *fault)
+WEFT_FN int32_t weft_to_i32(int64_t v, int64_t *fault)
 {
     if (v != (int32_t)v)
         *fault = 3;
     return (int32_t)v;
 }
 
-static inline WEFT_USED float weft_from_bf16(uint16_t h)
+WEFT_FN float weft_from_bf16(uint16_t h)
 {
     uint32_t bits = (uint32_t)h << 16;
     float v;
@@ -220,7 +226,7 @@ static inline WEFT_USED float weft_from_bf16(uint16_t h)
     return v;
 }
 
-static inline WEFT_USED float weft_from_f16(uint16_t h)
+WEFT_FN float weft_from_f16(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 1023, bits;
     float v;
@@ -235,7 +241,7 @@ static inline WEFT_USED float weft_from_f16(uint16_t h)
 }
 
 /* To nearest even: the float's bits, rounded at the place where the short format ends. */
-static inline WEFT_USED uint16_t weft_to_bf16(float v)
+WEFT_FN uint16_t weft_to_bf16(float v)
 {
     uint32_t bits;
 
@@ -245,7 +251,7 @@ static inline WEFT_USED uint16_t weft_to_bf16(float v)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-static inline WEFT_USED uint16_t weft_to_f16(float v)
+WEFT_FN uint16_t weft_to_f16(float v)
 {
     uint32_t bits, sign, m;
     int e;

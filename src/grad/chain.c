@@ -97,9 +97,17 @@ Expr *grad_not(Grad *g, Expr *c)
     return op == OP_not ? ir_op1(g->p, OP_not, c) : ir_op2(g->p, op, c->arg[0], c->arg[1]);
 }
 
+static bool has_part(Expr *all, Expr *cond)
+{
+    return all == cond ||
+           (all->op == OP_and && (all->arg[1] == cond || has_part(all->arg[0], cond)));
+}
+
 Expr *grad_and(Grad *g, Expr *a, Expr *b)
 {
-    return a == NULL ? b : b == NULL ? a : ir_op2(g->p, OP_and, a, b);
+    if (a == NULL || b == NULL)
+        return a == NULL ? b : a;
+    return has_part(a, b) ? a : ir_op2(g->p, OP_and, a, b);
 }
 
 Expr *grad_select(Grad *g, Expr *cond, Expr *a, Expr *b)

@@ -63,7 +63,7 @@ static Expr *tangent(Forward *f, Expr *e)
     return x;
 }
 
-/* The tangent of an assign; false when it is zero, unless it goes on from that of an inout buffer. */
+/* The tangent of an assign; false when it is zero, unless an inout buffer goes on from its own. */
 static bool tangent_of_assign(Grad *g, const Assign *a, Assign *out)
 {
     Forward f = { .g = g, .a = a };

@@ -11,13 +11,13 @@ typedef struct Grad {
     const Prog *old;
     Prog *p; /* the program being made: at first a copy of the old one */
     const GradOptions *opt;
-    char prefix[16]; /* of cotangents or tangents: d_, d2_, ..., t_, ... */
-    char mark[16];   /* of labels: d, d2, ..., t, ... */
-    int nstmt;       /* statements of the old program; the derivative's come behind */
-    int nbuf;        /* its buffers */
+    char prefix[16];        /* of cotangents or tangents: d_, d2_, ..., t_, ... */
+    char mark[16];          /* of labels: d, d2, ..., t, ... */
+    int nstmt;              /* statements of the old program; the derivative's come behind */
+    int nbuf;               /* its buffers */
     bool *wrt, *of, *saved; /* by Buf.id */
-    bool *active;    /* by Buf.id: varies with wrt, and something asked for varies with it */
-    Buf **dual;      /* by Buf.id: its cotangent or tangent; or NULL */
+    bool *active;           /* by Buf.id: varies with wrt, and something asked for varies with it */
+    Buf **dual;             /* by Buf.id: its cotangent or tangent; or NULL */
     Memo simple, structure; /* of grad_tidy */
 } Grad;
 

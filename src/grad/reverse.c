@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Reverse mode.  For each read F[x] of a statement O[o] op= v over a domain, in reverse order of the
- * statements: d_F[x] += d_O[o] * (dv / dF[x]) over the same domain and under the same guard.  All
- * gradients of one statement stay one statement, so that what they share is computed once. */
+ * Reverse mode.  For each read F[x] of a statement O[o] op= v over a domain, in reverse order of
+ * the statements: d_F[x] += d_O[o] * (dv / dF[x]) over the same domain and under the same guard.
+ * All gradients of one statement stay one statement, so that what they share is computed once. */
 #include "grad/grad_int.h"
-
-#include <string.h>
 
 typedef struct List {
     Assign *a;
@@ -236,9 +234,9 @@ static Assign gradient(Reverse *r, Expr *load, Expr *guard)
     d.out = ir_load(g->p, g->dual[load->buf->id], load->arg, load->nargs);
     d.value = grad_tidy(g, part->x);
     d.guard = grad_and(g, guard, part->total && is_plain(load) ? NULL : part->when);
+    d.guard = grad_tidy(g, d.guard);
     if (may_miss(load))
         d.guard = grad_and(g, d.guard, ir_op1(g->p, OP_stored, d.out));
-    d.guard = grad_tidy(g, d.guard);
     return d;
 }
 

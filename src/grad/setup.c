@@ -58,8 +58,10 @@ static void choose_wrt(Grad *g)
 
         want_float(g, b);
         if (b->kind == B_INOUT)
-            ir_throw(g->p, ST_ARG, "%s is inout: what concerns its first content is the derivative "
-                     "of its last; choose an input", b->name);
+            ir_throw(g->p, ST_ARG,
+                     "%s is inout and no input: where it is added to, the cotangent of its first "
+                     "content is that of its last; choose an input",
+                     b->name);
         if (!is_input(b))
             ir_throw(g->p, ST_ARG, "%s is computed by the program; choose an input", b->name);
         g->wrt[b->id] = true;
@@ -224,8 +226,9 @@ void grad_begin(Grad *g, Arena *arena, const Prog *p, const GradOptions *opt, ch
 {
     int order = order_of(p, letter);
 
-    *g = (Grad){ .old = p, .p = ir_rebuild(arena, p), .opt = opt, .nstmt = p->nstmt,
-                 .nbuf = p->nbuf };
+    *g = (Grad){
+        .old = p, .p = ir_rebuild(arena, p), .opt = opt, .nstmt = p->nstmt, .nbuf = p->nbuf
+    };
     if (order == 1)
         snprintf(g->mark, sizeof g->mark, "%c", letter);
     else
@@ -252,6 +255,9 @@ Buf *grad_dual(Grad *g, const Buf *b, const char *name, BufKind kind)
     text_f(&t, "%s%s", g->prefix, b->name);
     if (name == NULL)
         d.name = t.s;
+    if (strlen(d.name) > IR_MAX_NAME)
+        ir_throw(g->p, ST_LIMIT, "the name %s is longer than %d characters; shorten that of %s",
+                 d.name, IR_MAX_NAME, b->name);
     return ir_buf(g->p, &d);
 }
 
@@ -265,6 +271,9 @@ const char *grad_label(Grad *g, const char *label, const char *buf, int occurren
     if (occurrence > 0)
         text_f(&t, ".%d", occurrence);
     text_char(&t, ')');
+    if (t.n > 4 * IR_MAX_NAME)
+        ir_throw(g->p, ST_LIMIT, "the label %s is longer than %d characters; shorten the names",
+                 t.s, 4 * IR_MAX_NAME);
     return t.s;
 }
 
@@ -289,8 +298,9 @@ static Expr *everywhere(Grad *g, Buf *b, Var **bind)
 void grad_set_all(Grad *g, Buf *b, AssignOp op, const char *label, Buf *from)
 {
     Var *bind[IR_MAX_FULL];
-    Assign a = { .label = label, .op = op, .out = everywhere(g, b, bind),
-                 .value = ir_int(g->p, 0) };
+    Assign a = {
+        .label = label, .op = op, .out = everywhere(g, b, bind), .value = ir_int(g->p, 0)
+    };
 
     if (from != NULL)
         a.value = ir_load(g->p, from, a.out->arg, a.out->nargs);

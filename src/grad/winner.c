@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Which instance of max= or min= won: told by companions that record the position of every variable
- * that the output's element does not tell, and the number of the statement when there are several. */
+ * Which instance of max= or min= won: told by companions that record the position of every
+ * variable that the output's element does not tell, and the number of the statement when there are
+ * several. */
 #include "grad/grad_int.h"
 
 #include <string.h>
@@ -50,8 +51,8 @@ static int telling(const Stmt *s, const Assign *a, Var **out)
         bool told = ir_reach(a, s->bind[i]) == REACH_SPATIAL;
 
         for (int k = 0; k < s->nbind; k++)
-            told = told || (hangs_on(s->bind[k], s->bind[i]) &&
-                            ir_reach(a, s->bind[k]) != REACH_SPATIAL);
+            told = told ||
+                   (hangs_on(s->bind[k], s->bind[i]) && ir_reach(a, s->bind[k]) != REACH_SPATIAL);
         if (!told)
             out[n++] = s->bind[i];
     }
@@ -139,8 +140,7 @@ static bool record_place(Grad *g, const Buf *b, const Writers *w, int k)
     for (int i = 0; i < w->n; i++) {
         int n = telling(w->stmt[i], w->assign[i], v);
 
-        add_companion(g, w->assign[i], at, k < n ? ir_of_var(g->p, OP_pos, v[k])
-                                                 : ir_int(g->p, 0));
+        add_companion(g, w->assign[i], at, k < n ? ir_of_var(g->p, OP_pos, v[k]) : ir_int(g->p, 0));
     }
     return true;
 }
@@ -151,9 +151,10 @@ static void record(Grad *g, const Buf *b, const Writers *w)
     Buf *at;
 
     if (g->saved[b->id])
-        ir_throw(g->p, ST_ARG, "save: the winners of %s are not recorded, so its value alone does "
-                 "not tell them; add `at W[...] = pos(...)` to %s, or do not save it", b->name,
-                 w->assign[0]->label);
+        ir_throw(g->p, ST_ARG,
+                 "save: the winners of %s are not recorded, so its value alone does "
+                 "not tell them; add `at W[...] = pos(...)` to %s, or do not save it",
+                 b->name, w->assign[0]->label);
     for (int k = 0; record_place(g, b, w, k); k++)
         ;
     if (w->n == 1)
@@ -189,8 +190,10 @@ Expr *grad_winner(Grad *g, const Assign *a)
         return NULL;
     b = a->out->buf;
     if (g->old->buf[b->id]->kind == B_INOUT)
-        ir_throw(g->p, ST_CHECK, "%s: the derivative of max= and min= into an inout buffer is not "
-                 "defined, as its first content may win; use a temporary", a->label);
+        ir_throw(g->p, ST_CHECK,
+                 "%s: the derivative of max= and min= into an inout buffer is not "
+                 "defined, as its first content may win; use a temporary",
+                 a->label);
     w = writers_of(g, b);
     if (!all_recorded(g, &w))
         record(g, b, &w);

@@ -211,7 +211,8 @@ static bool reduce(Run *x, const Assign *a, int64_t at, Val v)
     s->reached[at] = 1;
     if (a->op == A_ADD)
         v = interp_op(x, OP_add, s->sum.type, old, v);
-    else if (a->op != A_SET && !(first && b->kind != B_INOUT) && !interp_beats(a->op, s->sum.type, v, old))
+    else if (a->op != A_SET && !(first && b->kind != B_INOUT) &&
+             !interp_beats(a->op, s->sum.type, v, old))
         return false;
     interp_put(&s->sum, at, v);
     return true;

@@ -21,10 +21,10 @@ void interp_check(Arena *, const Prog *, Env *);
  * What is thrown goes to the trap of arena->err, which must be the program's own too. */
 void interp_run(Arena *, const Prog *, Env *);
 
-/* loops.c: the same below coordinates, where interp_run comes here: runs the phases of a program that
- * loop_check has passed.  `cut`, or NULL, is called for each phase of n iterations and calls
- * run(job, begin, end) for ranges that hold each iteration once, in any order.  It is an error of the
- * tree (ST_RUN) when two iterations of a phase write one element. */
+/* loops.c: the same below coordinates, where interp_run comes here: runs the phases of a program
+ * that loop_check has passed.  `cut`, or NULL, is called for each phase of n iterations and calls
+ * run(job, begin, end) for ranges that hold each iteration once, in any order.  It is an error of
+ * the tree (ST_RUN) when two iterations of a phase touch one element and one of them writes it. */
 typedef void InterpRange(void *job, int64_t begin, int64_t end);
 typedef void InterpCut(void *with, int64_t n, InterpRange *run, void *job);
 void interp_loops(Arena *, const Prog *, Env *, InterpCut *cut, void *with);

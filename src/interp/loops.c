@@ -12,7 +12,8 @@ typedef struct Store { /* an array of the tree */
     bool ready;
     Layout layout; /* of a buffer, or of what is laid out like one */
     Array data;
-    int64_t *owner; /* by element: the iteration, over all phases, that wrote it */
+    int64_t *owner;  /* by element: the iteration, over all phases, that wrote it */
+    int64_t *reader; /* and the one that read it */
 } Store;
 
 typedef struct Loops {
@@ -25,8 +26,9 @@ typedef struct Loops {
     uint64_t *valued; /* by Expr.id: the tick that val is of */
     Val *val;
     uint64_t *fitting; /* by Expr.id: the tick at which it could be computed */
-    int64_t before; /* iterations of all earlier phases, plus 1 */
-    int64_t now;    /* the iteration that runs, counted with those; 0 when the phase has none */
+    int64_t before;    /* iterations of all earlier phases, plus 1 for each */
+    int64_t several;   /* stands for more than one iteration of this phase */
+    int64_t now;       /* the iteration that runs, counted with those; 0 when the phase has none */
     const Node *phase;
     Val first; /* where its loop begins */
 } Loops;
@@ -93,6 +95,52 @@ static int64_t element(Loops *r, Expr *cell)
         at = at * n + i;
     }
     return at;
+}
+
+static bool is_of_now(const Loops *r, const int64_t *by, int64_t at)
+{
+    return by != NULL && by[at] >= r->before && by[at] != r->now;
+}
+
+static void note_read(Loops *r, const Buf *b, Store *s, int64_t at)
+{
+    if (r->now == 0 || (!b->written && b->kind != B_TEMP))
+        return;
+    if (is_of_now(r, s->owner, at))
+        interp_fail(r->x,
+                    "element %lld of %s is written by one iteration of a phase and read by "
+                    "another",
+                    (long long)at, b->name);
+    if (s->reader == NULL)
+        s->reader = arena_array(r->x->arena, s->data.n, sizeof *s->reader);
+    s->reader[at] = is_of_now(r, s->reader, at) ? r->several : r->now;
+}
+
+static void note_write(Loops *r, const Buf *b, Store *s, int64_t at)
+{
+    if (r->now == 0)
+        return;
+    if (is_of_now(r, s->owner, at))
+        interp_fail(r->x, "element %lld of %s is written by iterations %lld and %lld of one phase",
+                    (long long)at, b->name, (long long)(s->owner[at] - r->before),
+                    (long long)(r->now - r->before));
+    if (is_of_now(r, s->reader, at))
+        interp_fail(r->x,
+                    "element %lld of %s is read by one iteration of a phase and written by "
+                    "another",
+                    (long long)at, b->name);
+    if (s->owner == NULL)
+        s->owner = arena_array(r->x->arena, s->data.n, sizeof *s->owner);
+    s->owner[at] = r->now;
+}
+
+static Val load(Loops *r, Expr *cell)
+{
+    Store *s = store_of(r, cell->buf);
+    int64_t at = element(r, cell);
+
+    note_read(r, cell->buf, s, at);
+    return interp_get(&s->data, at);
 }
 
 typedef struct Search { /* of an axis, at one position */
@@ -163,8 +211,9 @@ static bool is_found(Search *f, Expr *const *want)
 static Val find(Loops *r, Expr *e)
 {
     int64_t hi = eval(r, e->arg[1]).i;
-    Search f = { .r = r, .axis = e->axis, .lo = eval(r, e->arg[0]).i,
-                 .value = e->arg + 2 + e->axis->ncoord };
+    Search f = {
+        .r = r, .axis = e->axis, .lo = eval(r, e->arg[0]).i, .value = e->arg + 2 + e->axis->ncoord
+    };
 
     loop_context(e->axis, f.leaf, IR_MAX_RANK);
     for (f.p = f.lo; f.p < hi; f.p++)
@@ -195,8 +244,8 @@ static bool args_fit(Loops *r, Expr *e)
     for (int i = 0; i < e->nargs; i++) {
         bool first = i > 0 && eval(r, e->arg[0]).i;
 
-        if ((e->op == OP_select && i > 0 && first != (i == 1)) || (e->op == OP_and && i > 0 && !first) ||
-            (e->op == OP_or && first))
+        if ((e->op == OP_select && i > 0 && first != (i == 1)) ||
+            (e->op == OP_and && i > 0 && !first) || (e->op == OP_or && first))
             continue;
         if (!fits(r, e->arg[i]))
             return false;
@@ -255,7 +304,7 @@ static Val compute(Loops *r, Expr *e)
     case OP_size: return (Val){ .i = r->env->size[e->size->id] };
     case OP_count: return (Val){ .i = ir_axis_total(r->prog, r->env, e->axis) };
     case OP_local: return r->local[e->local->id];
-    case OP_cell: return interp_get(&store_of(r, e->buf)->data, element(r, e));
+    case OP_cell: return load(r, e);
     case OP_find: return find(r, e);
     case OP_above: return above(r, e);
     case OP_fits: return (Val){ .i = fits(r, e->arg[0]) };
@@ -282,24 +331,11 @@ static Val eval(Loops *r, Expr *e)
     return r->val[e->id];
 }
 
-static void own(Loops *r, const Buf *b, Store *s, int64_t at)
-{
-    if (r->now == 0)
-        return;
-    if (s->owner == NULL)
-        s->owner = arena_array(r->x->arena, s->data.n, sizeof *s->owner);
-    if (s->owner[at] >= r->before && s->owner[at] != r->now)
-        interp_fail(r->x, "element %lld of %s is written by iterations %lld and %lld of one phase",
-                    (long long)at, b->name, (long long)(s->owner[at] - r->before),
-                    (long long)(r->now - r->before));
-    s->owner[at] = r->now;
-}
-
 static void put(Loops *r, Expr *cell, int64_t at, Val v)
 {
     Store *s = store_of(r, cell->buf);
 
-    own(r, cell->buf, s, at);
+    note_write(r, cell->buf, s, at);
     if (!interp_put(&s->data, at, v))
         interp_fail(r->x, "element %lld of %s is %lld, which does not fit an i32", (long long)at,
                     cell->buf->name, (long long)v.i);
@@ -330,7 +366,7 @@ static int64_t beside(Loops *r, Expr *cell, int64_t at)
 static void store(Loops *r, const Node *n)
 {
     Type t = (Type)n->out->type;
-    Val v = interp_convert(eval(r, n->value), (Type)n->value->type, t), old;
+    Val v = interp_convert(eval(r, n->value), (Type)n->value->type, t), old = { 0 };
     const At *mark = loop_mark(n);
     int64_t at;
 
@@ -340,7 +376,8 @@ static void store(Loops *r, const Node *n)
         return;
     }
     at = element(r, n->out);
-    old = interp_get(&store_of(r, n->out->buf)->data, at);
+    if (n->op != A_SET)
+        old = load(r, n->out);
     if (!combine(r, n->op, t, mark == NULL || eval(r, mark->out).i != 0, old, &v))
         return;
     put(r, n->out, at, v);
@@ -416,11 +453,12 @@ static void run_phase(Loops *r, const Node *n, InterpCut *cut, void *with)
         interp_fail(r->x, "a range of 2^63 iterations or more");
     if (trips <= 0)
         return;
+    r->several = r->before + trips;
     if (cut != NULL)
         cut(with, trips, run_range, r);
     else
         run_range(r, 0, trips);
-    r->before += trips;
+    r->before = r->several + 1;
 }
 
 void interp_loops(Arena *arena, const Prog *p, Env *env, InterpCut *cut, void *with)

@@ -94,12 +94,17 @@ static void check_frozen(Facts *f, const Axis *a)
              u->name, u->name);
 }
 
+static void check_exists(Facts *f, const Buf *b)
+{
+    if (f->first[b->id] < 0 && b->kind == B_TEMP)
+        ir_throw(f->p, ST_CHECK, "the temporary %s is read but nothing writes it", b->name);
+}
+
 static void check_read(Facts *f, const Buf *b)
 {
     bool written = f->first[b->id] >= 0;
 
-    if (!written && b->kind == B_TEMP)
-        ir_throw(f->p, ST_CHECK, "the temporary %s is read but nothing writes it", b->name);
+    check_exists(f, b);
     if (written && f->last[b->id] == f->stmt)
         ir_throw(f->p, ST_CHECK,
                  "%s is read in the statement that writes it; read another buffer, or split the "
@@ -162,7 +167,9 @@ static void check_expr(Facts *f, Expr *e, Memo *met)
         e = e->arg[0];
     for (int i = 0; i < e->nargs; i++)
         check_expr(f, e->arg[i], met);
-    if (!structure)
+    if (structure)
+        check_exists(f, e->buf);
+    else
         check_node(e, f);
     for (int k = 0; structure && k < e->buf->nfull; k++)
         check_frozen(f, e->buf->full[k]);

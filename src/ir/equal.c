@@ -3,7 +3,7 @@
  *
  * Fingerprints of programs.  Two programs are equal when their fingerprints agree in every part:
  * the comparison walks both, the hash walks one, and both follow names, never ids or places.
- * Locals of a tree are followed by where they are bound: their names are the printer's to choose. */
+ * Locals of a tree are followed by where they are bound: the printer may choose their names. */
 #include "ir/loop.h"
 
 #include <string.h>

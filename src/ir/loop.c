@@ -32,7 +32,10 @@ Expr *loop_use(Prog *p, Local *l)
 
 Expr *loop_cell(Prog *p, Buf *b, Expr *const *index, int n, int lanes)
 {
-    return ir_intern(p, (struct Expr){ .op = OP_cell, .buf = b, .arg = index, .k = lanes,
+    return ir_intern(p, (struct Expr){ .op = OP_cell,
+                                       .buf = b,
+                                       .arg = index,
+                                       .k = lanes,
                                        .nargs = (uint16_t)n,
                                        .type = b->rows ? T_real : ir_type[b->type].value });
 }
@@ -43,14 +46,15 @@ Expr *loop_find(Prog *p, Axis *a, Expr *lo, Expr *hi, Expr *const *value, int n)
 
     for (int i = 0; i < n; i++)
         arg[i + 2] = value[i];
-    return ir_intern(p, (struct Expr){ .op = OP_find, .type = T_i64, .axis = a, .arg = arg,
-                                       .nargs = (uint16_t)(n + 2) });
+    return ir_intern(
+        p, (struct Expr){
+               .op = OP_find, .type = T_i64, .axis = a, .arg = arg, .nargs = (uint16_t)(n + 2) });
 }
 
 Expr *loop_above(Prog *p, Axis *a, Expr *pos)
 {
-    return ir_intern(p, (struct Expr){ .op = OP_above, .type = T_i64, .axis = a, .arg = &pos,
-                                       .nargs = 1 });
+    return ir_intern(
+        p, (struct Expr){ .op = OP_above, .type = T_i64, .axis = a, .arg = &pos, .nargs = 1 });
 }
 
 /* Adds the leaves of a coordinate's expression to out[0..n); the new n, or more than `most`. */
@@ -108,14 +112,15 @@ Buf *loop_table(Prog *p, const char *name, const int64_t *v, int64_t n)
 
 Buf *loop_base(Prog *p, const char *name, Axis **full, int n, int place)
 {
-    return aux(p, name, "base", &(Buf){ .kind = B_ARG, .of = full[place], .of_k = place,
-                                        .full = full, .nfull = n });
+    return aux(p, name, "base",
+               &(Buf){ .kind = B_ARG, .of = full[place], .of_k = place, .full = full, .nfull = n });
 }
 
 Buf *loop_start(Prog *p, Axis *a)
 {
     if (a->extent == X_TABLE)
-        return aux(p, a->name, "start", &(Buf){ .kind = B_CONST, .ival = a->starts, .n = a->n + 1 });
+        return aux(p, a->name, "start",
+                   &(Buf){ .kind = B_CONST, .ival = a->starts, .n = a->n + 1 });
     return aux(p, a->name, "start", &(Buf){ .kind = B_ARG, .of = a, .of_k = -1 });
 }
 

@@ -36,7 +36,7 @@ struct Node {
     Local *local;
     Expr *lo, *hi; /* N_FOR */
     ForKind how;
-    int lanes;         /* FOR_VECTOR: the step */
+    int lanes; /* FOR_VECTOR: the step */
     Expr *cond;
     Fault fault;
     AssignOp op;
@@ -69,8 +69,8 @@ const char *loop_fault(Fault);
 const char *loop_fault_word(Fault); /* in the text */
 
 /* Arrays that are not buffers of the text: E.start, E.j, and constant tables Q.m1, U.size. */
-Buf *loop_start(Prog *, Axis *);      /* seg, built: run-time; table: constant */
-Buf *loop_extent(Prog *, Axis *);     /* table: constant */
+Buf *loop_start(Prog *, Axis *);  /* seg, built: run-time; table: constant */
+Buf *loop_extent(Prog *, Axis *); /* table: constant */
 Buf *loop_coord(Prog *, Axis *, int k);
 Buf *loop_table(Prog *, const char *name, const int64_t *v, int64_t n);
 /* Tuples of the places full[0..n) before each position of full[place]: see LaySlot.before. */
@@ -81,15 +81,15 @@ Node *loop_rewrite(Prog *, Node *, Rewrite *fn, void *ctx, Memo *);
 /* e with `local` replaced by another expression. */
 Node *loop_replace(Prog *, Node *, const Local *local, Expr *by);
 
-/* loop_array.c: the arrays of trees.  Apart from buffers they have a dot in their name: those that an
- * axis stands for, and the kernel's own, declared in the text.  What a pass makes has ids from LOOP_OWN
- * on. */
+/* loop_array.c: the arrays of trees.  Apart from buffers they have a dot in their name: those that
+ * an axis stands for, and the kernel's own, declared in the text.  What a pass makes has ids from
+ * LOOP_OWN on. */
 enum { LOOP_OWN = 1 << 24 };
 Buf *loop_own(Prog *, const Buf *); /* a copy of *b, or the array that has this name already */
 /* "J.start", "Q.m1", "U.size", "X.S.base"; NULL: not of an axis. */
 Buf *loop_named(Prog *, const char *name);
-bool loop_is_own(const Buf *); /* the kernel's */
-int loop_rank(const Buf *, Stage);     /* indices that an element of it takes */
+bool loop_is_own(const Buf *);     /* the kernel's */
+int loop_rank(const Buf *, Stage); /* indices that an element of it takes */
 /* Calls fn for each expression of the tree that this memo has not met yet. */
 void loop_visit(Prog *, const Node *, Visit *fn, void *ctx, Memo *met);
 /* All arrays that the phases of p mention, in the order of the text. */

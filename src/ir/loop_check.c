@@ -18,17 +18,27 @@ enum Moves { BY_PHASE = 1, BY_LANE = 2 }; /* with the variable of the phase; of 
 
 typedef struct Check {
     Prog *p;
-    State *buf, *aux;   /* by id */
-    bool *bound;        /* by Local.id: in scope */
-    bool *register_of;  /* by Local.id: a let's, which may be assigned */
-    unsigned *moves;    /* by Local.id: what it changes with */
-    uint32_t *seen;     /* by Expr.id: the last walk that met it */
-    unsigned *moving;   /* by Expr.id: of that walk, what it changes with */
+    State *buf, *aux;  /* by id */
+    bool *bound;       /* by Local.id: in scope */
+    bool *register_of; /* by Local.id: a let's, which may be assigned */
+    unsigned *moves;   /* by Local.id: what it changes with */
+    uint32_t *seen;    /* by Expr.id: the last walk that met it */
+    unsigned *moving;  /* by Expr.id: of that walk, what it changes with */
     uint32_t walk;
     int phase, nest, lanes; /* lanes: of the vector loop around; or 1 */
-    bool parallel; /* the phase's iterations are run in any order */
+    bool parallel;          /* the phase's iterations are run in any order */
+    unsigned guards;        /* branches around that only some of its iterations take */
     const Node *node;
-    int *stored; /* by Expr.id: stores to this element in the blocks around */
+
+    /* Elements that the blocks around store to.  A let is its value, so that an element is the same
+     * whatever parts of its index have names. */
+    uint64_t *value, *let; /* by Expr.id, by Local.id: a hash of what it is; 0: not known yet */
+    bool *assigned;        /* by Local.id: it has several values */
+    struct Stored {
+        uint64_t value;
+        int n;
+    } * stored;
+    uint64_t cap_stored; /* a power of two */
 } Check;
 
 static _Noreturn void refuse(Check *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -68,14 +78,13 @@ static void check_element(Check *c, Expr *e)
     int rank = loop_rank(b, c->p->stage);
 
     if (e->nargs != rank)
-        refuse(c, "%s takes %d ind%s at stage %s, not %d", b->name, rank,
-               rank == 1 ? "ex" : "ices", ir_stage[c->p->stage], e->nargs);
+        refuse(c, "%s takes %d ind%s at stage %s, not %d", b->name, rank, rank == 1 ? "ex" : "ices",
+               ir_stage[c->p->stage], e->nargs);
     if (e->k != 1)
         refuse(c, "%s: an element of %d lanes", b->name, e->k);
     for (int i = 0; i < e->nargs; i++)
         if (e->arg[i]->type != T_i64)
-            refuse(c, "%s: an index is an integer, not %s", b->name,
-                   ir_type[e->arg[i]->type].name);
+            refuse(c, "%s: an index is an integer, not %s", b->name, ir_type[e->arg[i]->type].name);
 }
 
 static void check_find(Check *c, Expr *e)
@@ -103,6 +112,44 @@ static bool is_input(const Buf *b)
            (b->kind == B_ARG && !b->written);
 }
 
+static uint64_t leaf_of(const Expr *e)
+{
+    switch (e->op) {
+    case OP_size: return (uint64_t)e->size->id;
+    case OP_count:
+    case OP_find:
+    case OP_above: return (uint64_t)e->axis->id;
+    case OP_cell: return (uint64_t)e->buf->id;
+    case OP_local: return (uint64_t)e->local->id;
+    default: return (uint64_t)e->i;
+    }
+}
+
+static uint64_t value_of(Check *c, Expr *e)
+{
+    uint64_t h = hash_int(hash_int(1, e->op), leaf_of(e));
+
+    if (c->value[e->id] != 0)
+        return c->value[e->id];
+    for (int i = 0; i < e->nargs; i++)
+        h = hash_int(h, value_of(c, e->arg[i]));
+    if (e->op == OP_local && c->let[e->local->id] != 0)
+        h = c->let[e->local->id];
+    return c->value[e->id] = h == 0 ? 1 : h;
+}
+
+/* How many stores of the blocks around are to this element. */
+static int *stores_to(Check *c, Expr *element)
+{
+    uint64_t v = value_of(c, element), at = v;
+
+    while (c->stored[at & (c->cap_stored - 1)].value != 0 &&
+           c->stored[at & (c->cap_stored - 1)].value != v)
+        at++;
+    c->stored[at & (c->cap_stored - 1)].value = v;
+    return &c->stored[at & (c->cap_stored - 1)].n;
+}
+
 /* An array that a phase writes is read there only as an element that the same iteration writes. */
 static void check_read(Check *c, Expr *e)
 {
@@ -110,7 +157,7 @@ static void check_read(Check *c, Expr *e)
 
     if (!is_input(e->buf) && !s->set && !is_empty(e->buf))
         refuse(c, "%s is read before anything is stored in it", e->buf->name);
-    if (s->phase == c->phase && c->stored[e->id] == 0)
+    if (s->phase == c->phase && *stores_to(c, e) == 0)
         refuse(c, "%s is read in the phase that writes it; put a phase between", e->buf->name);
 }
 
@@ -118,10 +165,12 @@ static void check_read(Check *c, Expr *e)
 static void count_stores(Check *c, Node *const *node, int n, int by)
 {
     for (int i = 0; i < n; i++) {
+        if (node[i]->kind == N_LET && !c->assigned[node[i]->local->id])
+            c->let[node[i]->local->id] = value_of(c, node[i]->value);
         if (node[i]->kind == N_STORE)
-            c->stored[node[i]->out->id] += by;
+            *stores_to(c, node[i]->out) += by;
         for (int k = 0; k < node[i]->nat; k++)
-            c->stored[node[i]->at[k].out->id] += by;
+            *stores_to(c, node[i]->at[k].out) += by;
     }
 }
 
@@ -182,7 +231,7 @@ static void check_target(Check *c, Expr *out)
     check_element(c, out);
     for (int i = 0; i < out->nargs; i++)
         moving |= check_expr(c, out->arg[i]);
-    if (c->parallel && !(moving & BY_PHASE) && !is_empty(b))
+    if (c->parallel && c->guards == 0 && !(moving & BY_PHASE) && !is_empty(b))
         refuse(c, "every iteration of the phase writes the same element of %s", b->name);
 }
 
@@ -261,13 +310,17 @@ static void check_for(Check *c, const Node *n)
 
 static void check_node(Check *c, const Node *n)
 {
+    unsigned guard;
+
     c->node = n;
     c->walk++;
     switch (n->kind) {
     case N_FOR: check_for(c, n); break;
     case N_IF:
-        check_value(c, n->cond, T_bool, "the condition of a branch");
+        guard = check_value(c, n->cond, T_bool, "the condition of a branch") & BY_PHASE;
+        c->guards += guard;
         check_nodes(c, n->body, n->nbody);
+        c->guards -= guard;
         break;
     case N_LET: bind(c, n->local, true, check_value(c, n->value, n->local->type, "a let")); break;
     case N_STORE: check_store(c, n); break;
@@ -297,6 +350,8 @@ static void note_writes(Check *c, const Node *n)
 {
     if (n->kind == N_STORE && n->out->op == OP_cell)
         state_of(c, n->out->buf)->phase = c->phase;
+    if (n->kind == N_STORE && n->out->op == OP_local)
+        c->assigned[n->out->local->id] = true;
     for (int k = 0; k < n->nat; k++)
         if (n->at[k].out->op == OP_cell)
             state_of(c, n->at[k].out->buf)->phase = c->phase;
@@ -311,15 +366,22 @@ static bool runs_once(const Node *n)
 
 void loop_check(Prog *p)
 {
-    Check c = { .p = p, .lanes = 1, .buf = arena_array(p->arena, p->nbuf, sizeof *c.buf),
+    Check c = { .p = p,
+                .lanes = 1,
+                .buf = arena_array(p->arena, p->nbuf, sizeof *c.buf),
                 .aux = arena_array(p->arena, p->naux, sizeof *c.aux),
                 .bound = arena_array(p->arena, p->nlocal, sizeof *c.bound),
                 .register_of = arena_array(p->arena, p->nlocal, sizeof *c.register_of),
                 .moves = arena_array(p->arena, p->nlocal, sizeof *c.moves),
                 .seen = arena_array(p->arena, p->nexpr, sizeof *c.seen),
                 .moving = arena_array(p->arena, p->nexpr, sizeof *c.moving),
-                .stored = arena_array(p->arena, p->nexpr, sizeof *c.stored) };
+                .value = arena_array(p->arena, p->nexpr, sizeof *c.value),
+                .let = arena_array(p->arena, p->nlocal, sizeof *c.let),
+                .assigned = arena_array(p->arena, p->nlocal, sizeof *c.assigned) };
 
+    for (c.cap_stored = 16; c.cap_stored < 2 * (uint64_t)p->nexpr;)
+        c.cap_stored *= 2;
+    c.stored = arena_array(p->arena, (int64_t)c.cap_stored, sizeof *c.stored);
     for (int i = 0; i < p->nphase; i++) {
         Node *n = p->phase[i];
 

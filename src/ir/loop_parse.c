@@ -338,8 +338,10 @@ static Node *phase(Parser *s)
         block(s, &n);
         s->p->at = n.place;
         if (n.nbody != 1)
-            ir_throw(s->p, ST_CHECK, "a phase without `for` is one line and what is below it, not "
-                     "%d; begin a phase for each", n.nbody);
+            ir_throw(s->p, ST_CHECK,
+                     "a phase without `for` is one line and what is below it, not "
+                     "%d; begin a phase for each",
+                     n.nbody);
         return n.body[0];
     }
     at = s->lex.at;

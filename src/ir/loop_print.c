@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * Trees of loops to text: one line a node, its body indented below it.  Locals keep their names
- * where these are free; a part that is written more than once in long lines gets a name by `let`. */
+ * where these are free; a part that long lines write more than once gets a name by `let`. */
 #include "ir/ir_int.h"
 #include "ir/loop.h"
 #include "ir/print_int.h"

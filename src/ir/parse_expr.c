@@ -17,7 +17,6 @@ _Noreturn void parse_unexpected(Parser *s, const char *wanted)
     case TOK_END: snprintf(got, sizeof got, "the end of the text"); break;
     case TOK_NEWLINE: snprintf(got, sizeof got, "the end of the line"); break;
     case TOK_INDENT: snprintf(got, sizeof got, "an indented line"); break;
-    case TOK_DEDENT: snprintf(got, sizeof got, "the end of the block"); break;
     default:
         snprintf(got, sizeof got, "`%.*s`%s", (int)(x->n > 32 ? 32 : x->n), x->text,
                  x->n > 32 ? "..." : "");

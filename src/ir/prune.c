@@ -175,7 +175,7 @@ static Expr *move_leaf(Prune *c, Expr *e)
 
 static Expr *move_expr(Prune *c, Expr *e)
 {
-    Expr *arg[IR_MAX_RANK];
+    Expr *arg[IR_MAX_RANK] = { 0 };
 
     if (e == NULL || c->new_expr[e->id] != NULL)
         return e == NULL ? NULL : c->new_expr[e->id];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Accesses and values: which entry an index means, as a position; what must be tested on the way. */
+ * Accesses and values: which entry an index means, as a position, and what has to be tested. */
 #include "lower/positions_int.h"
 
 #include <string.h>
@@ -40,8 +40,8 @@ static void require(Pos *c, Expr *cond, Fault fault)
     if (*ir_memo(c->p, &c->once, cond) != NULL)
         return;
     *ir_memo(c->p, &c->once, cond) = cond;
-    pos_add(c, &c->checks, &(Node){ .kind = N_CHECK, .cond = cond, .fault = fault,
-                                    .label = c->label });
+    pos_add(c, &c->checks,
+            &(Node){ .kind = N_CHECK, .cond = cond, .fault = fault, .label = c->label });
 }
 
 /* Whether an index is known to be below the extent of the axis that it indexes. */
@@ -119,8 +119,10 @@ static Entry *search(Pos *c, Axis *a, Entry *up, Expr *index, Expr **there)
     int nc = loop_context(a, context, IR_MAX_RANK);
 
     if (n + nc > IR_MAX_RANK)
-        ir_throw(c->p, ST_LIMIT, "%s: a search on axis %s, which has more than %d coordinates and "
-                 "numbers that they depend on, is only interpreted", c->label, a->name, IR_MAX_RANK);
+        ir_throw(c->p, ST_LIMIT,
+                 "%s: a search on axis %s, which has more than %d coordinates and "
+                 "numbers that they depend on, is only interpreted",
+                 c->label, a->name, IR_MAX_RANK);
     for (int i = 0; i < n; i++)
         arg[i] = pos_expr(c, index->op == OP_tuple ? index->arg[i] : index);
     for (int i = 0; i < nc; i++)
@@ -243,7 +245,7 @@ Expr *pos_fill(Pos *c, const Buf *b)
     }
 }
 
-static Expr *read(Pos *c, Expr *load)
+static Expr *load_value(Pos *c, Expr *load)
 {
     Found f;
     Expr *e;
@@ -307,14 +309,16 @@ static Expr *operate(Pos *c, Expr *e)
 static Expr *value(Pos *c, Expr *e)
 {
     if (++c->work > MOST_WORK)
-        ir_throw(c->p, ST_LIMIT, "%s: an expression that grows too large when it is lowered is only "
-                 "interpreted", c->label);
+        ir_throw(c->p, ST_LIMIT,
+                 "%s: an expression that grows too large when it is lowered is only "
+                 "interpreted",
+                 c->label);
     switch (e->op) {
     case OP_coord:
     case OP_pos:
     case OP_loc: return lower_leaf(c->p, c->var[e->var->id], e);
     case OP_count: return lower_count(c->p, e->axis);
-    case OP_load: return read(c, e);
+    case OP_load: return load_value(c, e);
     case OP_stored: return is_stored(c, e->arg[0]);
     case OP_select:
     case OP_and:

@@ -83,6 +83,7 @@ static Node *block(Prog *p, Node *n)
 void lower_blocks(Kernel *k)
 {
     for (int i = 0; i < k->n; i++)
-        k->phase[i] = block(k->p, k->phase[i]);
+        if (!lower_has_registers(k->phase[i]))
+            k->phase[i] = block(k->p, k->phase[i]);
     lower_done(k, k->p->stage);
 }

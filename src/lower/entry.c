@@ -104,6 +104,7 @@ Expr *lower_exists(Prog *p, Entry *e)
 
     for (int k = 0; k < e->axis->ncoord && (e->axis->flags & AX_PADDED); k++)
         if (e->axis->coord[k].bound != NULL)
-            all = lower_both(p, all, lower_inside(p, lower_coord(p, e, k), e->axis->coord[k].bound));
+            all =
+                lower_both(p, all, lower_inside(p, lower_coord(p, e, k), e->axis->coord[k].bound));
     return all;
 }

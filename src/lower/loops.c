@@ -5,24 +5,29 @@
  * next index. */
 #include "lower/lower_int.h"
 
+/* Sums in an index, with their constants last.  What `fits` asks for is never touched: there the
+ * order of a sum decides whether it overflows. */
+static Expr *tidy(Prog *p, Expr *e, void *ctx)
+{
+    (void)ctx;
+    return e->op == OP_add && e->type == T_i64 ? lower_add(p, e->arg[0], e->arg[1]) : e;
+}
+
 static Expr *flatten(Prog *p, Expr *e, void *ctx)
 {
     Dim dim[IR_MAX_FULL];
+    Memo memo = { 0 };
     Expr *at;
 
     (void)ctx;
-    if (e->op == OP_add && e->type == T_i64)
-        return lower_add(p, e->arg[0], e->arg[1]);
-    if (e->op != OP_cell || e->nargs == 1)
+    if (e->op != OP_cell)
         return e;
-    if (e->nargs == 0) {
-        at = ir_int(p, 0);
-        return loop_cell(p, e->buf, &at, 1, 1);
-    }
-    ir_dims(e->buf, dim);
-    at = e->arg[0];
+    at = e->nargs == 0 ? ir_int(p, 0) : ir_rewrite(p, e->arg[0], tidy, NULL, &memo);
+    if (e->nargs > 1)
+        ir_dims(e->buf, dim);
     for (int d = 1; d < e->nargs; d++)
-        at = lower_add(p, lower_mul(p, at, lower_dim_extent(p, e->buf, dim[d])), e->arg[d]);
+        at = lower_add(p, lower_mul(p, at, lower_dim_extent(p, e->buf, dim[d])),
+                       ir_rewrite(p, e->arg[d], tidy, NULL, &memo));
     return loop_cell(p, e->buf, &at, 1, 1);
 }
 

@@ -7,7 +7,7 @@
 
 #include "ir/loop.h"
 
-/* Sizes that a kernel is run with are at most 2^48, so that sums of a few products by small constants
+/* Sizes that a kernel is run with are below 2^48, so that sums of a few products by small constants
  * fit: larger ones are for the interpreter. */
 enum { LOWER_SIZE_BITS = 48 };
 
@@ -15,16 +15,14 @@ typedef struct Kernel { /* a list of phases, done in order */
     Prog *p;
     Node **phase;
     int n, cap;
-    Buf **temp; /* arrays that the lowering made: shadows and marks; p->aux has the axes' ones */
-    int ntemp, cap_temp;
 } Kernel;
 
-/* array.c: structure arrays that are i32 in env are read as they are; otherwise all are i64.  Before
- * any other pass, as long as the program has the axes that env is for. */
+/* array.c: structure arrays that are i32 in env are read as they are; otherwise all are i64.  To be
+ * done first, while the program has just the axes that env is for. */
 void lower_narrow(Prog *, const Env *env);
 
-/* reroot.c: scatters through a loaded coordinate become sums over the rows of the transpose, which a
- * plan makes.  Changes p's statements: give it a copy. */
+/* reroot.c: scatters through a loaded coordinate become sums over the rows of the transpose, which
+ * a plan makes.  Changes p's statements: give it a copy. */
 void lower_reroot(Prog *p);
 
 /* positions.c: coordinates become loops over stored entries, each access the position of its
@@ -40,6 +38,10 @@ void lower_unroll(Kernel *);
 /* loops.c: one flat index an element. */
 void lower_loops(Kernel *);
 
+/* check.c: what has been tested is not tested again, and what a loop does not change is tested and
+ * searched for before it. */
+void lower_checks(Kernel *);
+
 /* block.c: in straight-line code the terms of one element are added up first, and stored once. */
 void lower_blocks(Kernel *);
 
@@ -50,8 +52,8 @@ void lower_vectors(Kernel *, int bytes);
 /* share.c: what is used twice, or does not change in an innermost loop, gets a name.  Last. */
 void lower_shared(Kernel *);
 
-/* array.c, too: what a kernel gets for one of its arrays, from the arrays of a program; of outputs and
- * of the kernel's own arrays it is only length and type, data is NULL. */
+/* array.c, too: what a kernel gets for one of its arrays, from the arrays of a program; of outputs
+ * and of the kernel's own arrays it is only length and type, data is NULL. */
 Array lower_array(Arena *, const Prog *, const Env *, const Buf *);
 /* The end of the range of a phase. */
 int64_t lower_value(Arena *, const Prog *, const Env *, Expr *extent);

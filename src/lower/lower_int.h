@@ -24,13 +24,18 @@ typedef struct NodeList {
     int n, cap;
 } NodeList;
 void lower_append(Prog *, NodeList *, Node *);
-/* tree.c: the expressions of one node; its body's are not among them. */
+/* tree.c: whether a local is assigned to.  Only a text does that: such a phase stays as it is. */
+bool lower_has_registers(const Node *);
+/* The expressions of one node; its body's are not among them. */
 enum { LOWER_SLOTS = 6 + 2 * (IR_MAX_RANK + 1) };
 int lower_slots(Node *, Expr ***out); /* where they stand; none is NULL */
 /* One phase of these nodes: a node that runs them all, NULL for none. */
 Node *lower_phase(Prog *, const NodeList *);
-void lower_done(Kernel *, Stage); /* the program is now these phases */
+void lower_done(Kernel *, Stage);                 /* the program is now these phases */
 bool lower_uses(Prog *, Expr *, Local *, Memo *); /* the memo: one for each local */
+/* Whether e reads nothing that the phase writes, so that it keeps its value while its locals do;
+ * the memo: one for each phase. */
+bool lower_is_kept(Prog *, const Node *phase, Expr *e, Memo *);
 Node *lower_renamed(Prog *, Node *); /* a copy with lets of its own */
 
 /* offset.c: sums and products in one order, and where elements stand. */
@@ -42,7 +47,7 @@ Expr *lower_count(Prog *, Axis *);                /* positions in all */
 Expr *lower_first(Prog *, Axis *, Expr *parent);  /* first position under a parent's */
 Expr *lower_extent(Prog *, Axis *, Expr *parent); /* number of positions under it */
 
-/* entry.c: an entry of an axis.  At least one of pos and loc is known; the rest follows on demand. */
+/* entry.c: an entry of an axis.  One of pos and loc at least is known; the rest follows. */
 typedef struct Entry Entry;
 struct Entry {
     Axis *axis;
@@ -56,7 +61,8 @@ Expr *lower_loc(Prog *, Entry *);
 Expr *lower_parent(Prog *, Entry *); /* the position that it hangs on; 0 for a root axis */
 Expr *lower_coord(Prog *, Entry *, int k);
 Expr *lower_leaf(Prog *, Entry *, Expr *leaf); /* OP_coord, OP_loc, OP_pos of it or above it */
-Expr *lower_exists(Prog *, Entry *); /* that it is not padding, when what it hangs on is not; or NULL */
+Expr *lower_exists(Prog *,
+                   Entry *); /* that it is not padding, if what it hangs on is not; or NULL */
 Expr *lower_inside(Prog *, Expr *, Expr *extent);
 Expr *lower_both(Prog *, Expr *a, Expr *b); /* each may be NULL: true */
 

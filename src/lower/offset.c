@@ -27,9 +27,13 @@ Expr *lower_add(Prog *p, Expr *a, Expr *b)
         return is_int(a, 0) ? b : a;
     if (a->op == OP_int && !constant)
         return lower_add(p, b, a);
-    if (a->op == OP_add && a->arg[1]->op == OP_int)
-        return lower_add(p, lower_add(p, a->arg[0], constant ? ir_int(p, 0) : b),
-                         constant ? simple(p, ir_op2(p, OP_add, a->arg[1], b)) : a->arg[1]);
+    if (a->op == OP_add && a->arg[1]->op == OP_int) {
+        Expr *sum = constant ? simple(p, ir_op2(p, OP_add, a->arg[1], b)) : a->arg[1];
+
+        if (sum->op != OP_int) /* it does not fit, and stays as it is */
+            return ir_op2(p, OP_add, a, b);
+        return lower_add(p, constant ? a->arg[0] : lower_add(p, a->arg[0], b), sum);
+    }
     if (b->op == OP_add)
         return lower_add(p, lower_add(p, a, b->arg[0]), b->arg[1]);
     if (b->op == OP_sub && b->arg[1] == a)
@@ -73,7 +77,8 @@ Expr *lower_count(Prog *p, Axis *a)
         return lower_count(p, a->parent);
     if (a->extent != X_EXPR)
         return ir_count(p, a);
-    return a->parent == NULL ? simple(p, a->size) : lower_mul(p, lower_count(p, a->parent), a->size);
+    return a->parent == NULL ? simple(p, a->size)
+                             : lower_mul(p, lower_count(p, a->parent), a->size);
 }
 
 Expr *lower_first(Prog *p, Axis *a, Expr *parent)
@@ -295,5 +300,6 @@ Expr *lower_dim_extent(Prog *p, const Buf *b, Dim d)
 
     if (hangs(&r))
         return simple(p, b->full[d.first]->size);
-    return lower_mul(p, before(&r, chain, lower_count(p, b->full[chain])), open_branches(&r, chain));
+    return lower_mul(p, before(&r, chain, lower_count(p, b->full[chain])),
+                     open_branches(&r, chain));
 }

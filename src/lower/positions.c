@@ -59,9 +59,14 @@ static void everywhere(Pos *c, Buf *b, const char *suffix, Inside *fn)
     for (int i = 0; i < body.n; i++)
         body.node[i]->label = label;
     for (int d = n - 1; d >= 0; d--) {
-        Node loop = { .kind = N_FOR, .label = label, .local = x[d], .lo = ir_int(c->p, 0),
-                      .how = d == 0 ? FOR_PARALLEL : FOR_SERIAL, .body = body.node,
-                      .nbody = body.n, .hi = lower_dim_extent(c->p, b, dim[d]) };
+        Node loop = { .kind = N_FOR,
+                      .label = label,
+                      .local = x[d],
+                      .lo = ir_int(c->p, 0),
+                      .how = d == 0 ? FOR_PARALLEL : FOR_SERIAL,
+                      .body = body.node,
+                      .nbody = body.n,
+                      .hi = lower_dim_extent(c->p, b, dim[d]) };
 
         body = (NodeList){ 0 };
         pos_add(c, &body, &loop);
@@ -237,14 +242,18 @@ static void lower_assign(Pos *c, const Assign *a, NodeList *out)
     store.value = pos_expr(c, a->value);
     store.out = pos_element(c, a->out, c->acc[a->out->buf->id], &there);
     if (there != NULL)
-        pos_add(c, &c->checks, &(Node){ .kind = N_CHECK, .fault = FAULT_MISS, .label = a->label,
-                                        .cond = there });
+        pos_add(c, &c->checks,
+                &(Node){ .kind = N_CHECK, .fault = FAULT_MISS, .label = a->label, .cond = there });
     add_companions(c, a, &store, at);
     take_checks(c, to);
     pos_add(c, to, &store);
     if (guard != NULL)
-        pos_add(c, out, &(Node){ .kind = N_IF, .label = a->label, .cond = guard,
-                                 .body = inner.node, .nbody = inner.n });
+        pos_add(c, out,
+                &(Node){ .kind = N_IF,
+                         .label = a->label,
+                         .cond = guard,
+                         .body = inner.node,
+                         .nbody = inner.n });
 }
 
 typedef struct Nest {
@@ -285,8 +294,9 @@ static NodeList under(Pos *c, Expr *cond, NodeList body, const char *label)
 
     if (cond == NULL)
         return body;
-    pos_add(c, &out, &(Node){ .kind = N_IF, .label = label, .cond = cond, .body = body.node,
-                              .nbody = body.n });
+    pos_add(
+        c, &out,
+        &(Node){ .kind = N_IF, .label = label, .cond = cond, .body = body.node, .nbody = body.n });
     return out;
 }
 

@@ -7,8 +7,8 @@
 
 #include "lower/lower_int.h"
 
-/* What is evaluated under a condition, and is tested only under it.  What an outer scope has lowered
- * holds in the inner ones. */
+/* What is evaluated under a condition, and is tested only under it.  What an outer scope has
+ * lowered holds in the inner ones. */
 typedef struct Scope {
     Expr *path; /* or NULL: always */
     Memo done;  /* expressions of coordinates to those of positions */
@@ -37,7 +37,7 @@ Expr *pos_expr_if(Pos *, Expr *cond, Expr *);
 /* The element that an assign writes, in `instead` (same axes) if that is not NULL; *there becomes
  * the condition that there is one, or NULL. */
 Expr *pos_element(Pos *, Expr *load, Buf *instead, Expr **there);
-/* The entry that a variable hangs on (NULL under a root axis), and the condition that it is there. */
+/* The entry that a variable hangs on (NULL: a root axis), and the condition that it is there. */
 Entry *pos_parent(Pos *, const Var *, Expr **there);
 Expr *pos_fill(Pos *, const Buf *); /* its fill, rounded to its type */
 

@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * What is known of integers from the loops around them, from types and from validated structure.
- * No size that a kernel is run with is larger than 2^LOWER_SIZE_BITS, no axis has 2^60 positions. */
+ * No size that a kernel is run with reaches 2^LOWER_SIZE_BITS, no axis has 2^60 positions. */
 #include "lower/lower_int.h"
 
 enum { MOST_TREE = 10000 }; /* nodes that are worth a look */
@@ -98,7 +98,8 @@ static bool range_of_two(const Ranges *r, Expr *e, Range *out)
     case OP_mul: return range_of_product(a, b, out);
     case OP_div:
     case OP_mod: return range_of_quotient((Op)e->op, a, b, out);
-    case OP_min: return *out = (Range){ a.lo < b.lo ? a.lo : b.lo, a.hi < b.hi ? a.hi : b.hi }, true;
+    case OP_min:
+        return *out = (Range){ a.lo < b.lo ? a.lo : b.lo, a.hi < b.hi ? a.hi : b.hi }, true;
     default: return *out = (Range){ a.lo > b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi }, true;
     }
 }

@@ -3,8 +3,8 @@
  *
  * Scatters to owned rows.  O[j(e), ...] += v over the entries e of rows i becomes the same sum over
  * the rows j of the transpose: a new axis R of j's extent, and under it an axis T(R) that has, for
- * each entry, its position and its row.  The plan fills T by a stable sort, so each element sees its
- * terms in the order it saw them before.  Needs a checked program; gives one with the same meaning. */
+ * each entry, its position and its row.  The plan fills T by a stable sort, so each element sees
+ * its terms in the order it saw them before.  Needs a checked program; gives an equal one. */
 #include "lower/lower_int.h"
 
 #include <string.h>
@@ -27,9 +27,10 @@ static Expr *scatter_index(const Assign *a)
             continue;
         e = x->var->axis;
         up = e->parent;
-        if (e->extent == X_SEG && e->coord[x->k].kind == C_LOAD && !(e->flags & AX_PADDED) &&
-            e->coord[x->k].bound == slot->size && up->parent == NULL && up->extent == X_EXPR &&
-            ir_is_ident(up) && x->var->parent->op == OP_var)
+        if (e->extent == X_SEG && e->coord[x->k].kind == C_LOAD &&
+            !((e->flags | up->flags) & AX_PADDED) && e->coord[x->k].bound == slot->size &&
+            up->parent == NULL && up->extent == X_EXPR && ir_is_ident(up) &&
+            x->var->parent->op == OP_var)
             return x;
     }
     return NULL;
@@ -64,8 +65,9 @@ static Axis *transpose(Prog *p, Axis *e, int k)
     t = open_axis(p, "T", e, rows);
     t->extent = X_SEG;
     ir_axis_coord(p, t, &(Coord){ .kind = C_LOAD, .name = ir_fresh(p, "entry", false) });
-    ir_axis_coord(p, t, &(Coord){ .kind = C_LOAD, .name = ir_fresh(p, "row", false),
-                                  .bound = e->parent->size });
+    ir_axis_coord(
+        p, t,
+        &(Coord){ .kind = C_LOAD, .name = ir_fresh(p, "row", false), .bound = e->parent->size });
     ir_axis_close(p, t);
     t->from = e;
     t->from_k = k;
@@ -116,6 +118,17 @@ static Expr *move(Prog *p, Expr *e, void *ctx)
     return e;
 }
 
+/* Whether row and entry are bound one right after the other: a loop between them would be outside
+ * all rows then, and change the order of the terms. */
+static bool are_neighbours(const Stmt *s, const Var *row, const Var *entry)
+{
+    int b = 0;
+
+    while (s->bind[b] != row)
+        b++;
+    return b + 1 < s->nbind && s->bind[b + 1] == entry;
+}
+
 static bool hangs_on(const Var *v, const Var *up)
 {
     for (; v->parent != NULL && v->parent->op == OP_var; v = v->parent->var)
@@ -138,6 +151,8 @@ static bool reroot(Prog *p, const Stmt *s, const Assign *a, Stmt *out)
     c.e = x->var;
     c.i = c.e->parent->var;
     c.k = x->k;
+    if (!are_neighbours(s, c.i, c.e))
+        return false;
     for (int b = 0; b < s->nbind; b++) /* nothing else may hang on the old row or entry */
         if ((s->bind[b] != c.e && hangs_on(s->bind[b], c.i)) || hangs_on(s->bind[b], c.e) ||
             (s->bind[b]->parent != NULL && s->bind[b]->parent->op != OP_var))
@@ -164,36 +179,58 @@ static bool is_owned(const Stmt *s, const Assign *a)
     return s->nbind > 0 && ir_reach(a, s->bind[0]) == REACH_SPATIAL;
 }
 
-static void add_stmt(Prog *p, Stmt ***list, int *n, int *cap, const Stmt *s)
+typedef struct Stmts {
+    Stmt **stmt;
+    int n, cap;
+} Stmts;
+
+static void add_stmt(Prog *p, Stmts *l, const Stmt *s)
 {
-    *list = arena_grow(p->arena, *list, *n, cap, sizeof **list);
-    (*list)[(*n)++] = arena_copy(p->arena, s, sizeof *s);
+    l->stmt = arena_grow(p->arena, l->stmt, l->n, &l->cap, sizeof *l->stmt);
+    l->stmt[l->n++] = arena_copy(p->arena, s, sizeof *s);
 }
 
-/* Assigns that own their rows stay together; scatters go apart, rerooted where that is possible. */
+static bool writes(const Stmt *s, const Buf *b)
+{
+    for (int k = 0; k < s->nassign; k++)
+        if (s->assign[k].op != A_INSERT && s->assign[k].out->buf == b)
+            return true;
+    return false;
+}
+
+/* Assigns that own their rows stay together; scatters go apart, rerooted where that is possible.
+ * Those that write one buffer keep their order. */
+static void reroot_stmt(Prog *p, const Stmt *s, Stmts *out)
+{
+    Stmt owned = *s;
+
+    owned.assign = arena_array(p->arena, s->nassign, sizeof *owned.assign);
+    owned.nassign = 0;
+    for (int k = 0; k < s->nassign; k++) {
+        const Assign *a = &s->assign[k];
+        Stmt moved = *s;
+
+        if (a->op == A_INSERT || is_owned(s, a) || !reroot(p, s, a, &moved)) {
+            owned.assign[owned.nassign++] = *a;
+            continue;
+        }
+        if (writes(&owned, a->out->buf)) {
+            add_stmt(p, out, &owned);
+            owned.assign += owned.nassign;
+            owned.nassign = 0;
+        }
+        add_stmt(p, out, &moved);
+    }
+    if (owned.nassign > 0)
+        add_stmt(p, out, &owned);
+}
+
 void lower_reroot(Prog *p)
 {
-    Stmt **list = NULL;
-    int n = 0, cap = 0;
+    Stmts all = { 0 };
 
-    for (int i = 0; i < p->nstmt; i++) {
-        const Stmt *s = p->stmt[i];
-        Stmt owned = *s;
-
-        owned.assign = arena_array(p->arena, s->nassign, sizeof *owned.assign);
-        owned.nassign = 0;
-        for (int k = 0; k < s->nassign; k++) {
-            Stmt moved = *s;
-
-            if (s->assign[k].op == A_INSERT || is_owned(s, &s->assign[k]) ||
-                !reroot(p, s, &s->assign[k], &moved))
-                owned.assign[owned.nassign++] = s->assign[k];
-            else
-                add_stmt(p, &list, &n, &cap, &moved);
-        }
-        if (owned.nassign > 0)
-            add_stmt(p, &list, &n, &cap, &owned);
-    }
-    p->stmt = list;
-    p->nstmt = p->cap_stmt = n;
+    for (int i = 0; i < p->nstmt; i++)
+        reroot_stmt(p, p->stmt[i], &all);
+    p->stmt = all.stmt;
+    p->nstmt = p->cap_stmt = all.n;
 }

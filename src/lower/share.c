@@ -13,7 +13,7 @@ typedef struct Named { /* an expression and the local that holds it */
 typedef struct Share { /* one list of nodes */
     Prog *p;
     const Node *phase;
-    Memo *kept;         /* to itself: reads nothing that the phase writes; else to `often` */
+    Memo *kept;         /* see lower_is_kept */
     const Named *named; /* newest first */
     Memo let;           /* the same as a map, for rewriting */
     Memo seen;          /* to itself: met once; to `often`: more than once */
@@ -29,7 +29,10 @@ typedef struct Share { /* one list of nodes */
 
 static Share new_list(const Share *outer)
 {
-    Share s = { .p = outer->p, .phase = outer->phase, .kept = outer->kept, .named = outer->named,
+    Share s = { .p = outer->p,
+                .phase = outer->phase,
+                .kept = outer->kept,
+                .named = outer->named,
                 .often = outer->often };
 
     for (const Named *n = s.named; n != NULL; n = n->outer)
@@ -37,30 +40,9 @@ static Share new_list(const Share *outer)
     return s;
 }
 
-static bool is_written(const Node *n, const Buf *b)
-{
-    bool here = n->kind == N_STORE && n->out->buf == b;
-
-    for (int k = 0; k < n->nat; k++)
-        here = here || n->at[k].out->buf == b;
-    for (int i = 0; i < n->nbody && !here; i++)
-        here = is_written(n->body[i], b);
-    return here;
-}
-
-/* Whether the value stays the same while the phase runs, for the same loop variables. */
 static bool is_kept(Share *s, Expr *e)
 {
-    Expr *known = *ir_memo(s->p, s->kept, e);
-
-    if (known == NULL) {
-        known = e->op == OP_cell && is_written(s->phase, e->buf) ? s->often : e;
-        for (int i = 0; i < e->nargs && known == e; i++)
-            if (!is_kept(s, e->arg[i]))
-                known = s->often;
-        *ir_memo(s->p, s->kept, e) = known;
-    }
-    return known == e;
+    return lower_is_kept(s->p, s->phase, e, s->kept);
 }
 
 /* Worth a name when it is used twice; elements and floating-point work also when used often. */
@@ -100,6 +82,7 @@ static void each_sure(Share *s, const Node *n, Each *fn)
             fn(s, n->at[k].out->arg[i]);
 }
 
+/* Counts uses, those that are evaluated under a condition too. */
 static void meet(Share *s, Expr *e)
 {
     Expr **seen = ir_memo(s->p, &s->seen, e);
@@ -109,7 +92,7 @@ static void meet(Share *s, Expr *e)
         return;
     }
     *seen = e;
-    for (int i = 0; i < sure_args(e); i++)
+    for (int i = 0; i < e->nargs && e->op != OP_fits; i++)
         meet(s, e->arg[i]);
 }
 
@@ -121,11 +104,9 @@ static void meet_fixed(Share *s, Expr *e)
     if (*seen != NULL)
         return;
     *seen = e;
-    if (!lower_uses(s->p, e, s->var, &s->uses)) {
-        if (is_heavy(e) && is_kept(s, e)) {
-            s->fixed = arena_grow(s->p->arena, s->fixed, s->nfixed, &s->cap, sizeof *s->fixed);
-            s->fixed[s->nfixed++] = e;
-        }
+    if (!lower_uses(s->p, e, s->var, &s->uses) && is_heavy(e) && is_kept(s, e)) {
+        s->fixed = arena_grow(s->p->arena, s->fixed, s->nfixed, &s->cap, sizeof *s->fixed);
+        s->fixed[s->nfixed++] = e;
         return;
     }
     for (int i = 0; i < sure_args(e); i++)
@@ -178,15 +159,17 @@ static void add_let(Share *s, Expr *e)
     Local *l = loop_local(s->p, NULL, (Type)e->type, is_in_lanes(s, e) ? s->lanes : 1);
     Named *n = arena_alloc(s->p->arena, sizeof *n);
 
-    lower_append(s->p, &s->out, loop_node(s->p, &(Node){ .kind = N_LET, .label = s->label,
-                                                         .local = l, .value = renamed(s, e) }));
+    lower_append(
+        s->p, &s->out,
+        loop_node(s->p,
+                  &(Node){ .kind = N_LET, .label = s->label, .local = l, .value = renamed(s, e) }));
     *n = (Named){ e, loop_use(s->p, l), s->named };
     s->named = n;
     *ir_memo(s->p, &s->let, e) = n->use;
 }
 
-/* Lets for what is used often, children first, each when it is first met.  In lanes the place of an
- * element stays where it is, so that the element is seen to move. */
+/* Lets for what is surely evaluated and used often, children first, when first met.  In lanes the
+ * place of an element stays where it is, so that the element is seen to move. */
 static void name_often(Share *s, Expr *e)
 {
     Expr **seen = ir_memo(s->p, &s->seen, e), *was = *seen;
@@ -293,15 +276,21 @@ static void drop_unused(Prog *p, Node *n, bool *used, Memo *met)
         ir_visit(p, *slot[i], mark_local, used, met);
 }
 
+static Node *share_phase(Prog *p, Node *phase)
+{
+    Memo kept = { 0 }, met = { 0 };
+    Share s = { .p = p, .phase = phase, .kept = &kept, .often = ir_int(p, 0) };
+    NodeList out = share_list(&s, &phase, 1);
+
+    phase = lower_phase(p, &out);
+    drop_unused(p, phase, arena_array(p->arena, p->nlocal, 1), &met);
+    return phase;
+}
+
 void lower_shared(Kernel *k)
 {
-    for (int i = 0; i < k->n; i++) {
-        Memo kept = { 0 }, met = { 0 };
-        Share s = { .p = k->p, .phase = k->phase[i], .kept = &kept, .often = ir_int(k->p, 0) };
-        NodeList out = share_list(&s, &k->phase[i], 1);
-
-        k->phase[i] = lower_phase(k->p, &out);
-        drop_unused(k->p, k->phase[i], arena_array(k->p->arena, k->p->nlocal, 1), &met);
-    }
+    for (int i = 0; i < k->n; i++)
+        if (!lower_has_registers(k->phase[i]))
+            k->phase[i] = share_phase(k->p, k->phase[i]);
     lower_done(k, k->p->stage);
 }

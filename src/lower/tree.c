@@ -10,6 +10,15 @@ void lower_append(Prog *p, NodeList *l, Node *n)
     l->node[l->n++] = n;
 }
 
+bool lower_has_registers(const Node *n)
+{
+    bool has = n->kind == N_STORE && n->out->op == OP_local;
+
+    for (int i = 0; i < n->nbody && !has; i++)
+        has = lower_has_registers(n->body[i]);
+    return has;
+}
+
 int lower_slots(Node *n, Expr ***out)
 {
     Expr **slot[] = { &n->lo, &n->hi, &n->cond, &n->out, &n->value };
@@ -24,7 +33,6 @@ int lower_slots(Node *n, Expr ***out)
     }
     return k;
 }
-
 
 void lower_done(Kernel *k, Stage stage)
 {
@@ -41,8 +49,12 @@ Node *lower_phase(Prog *p, const NodeList *l)
         n--;
     if (n <= 1)
         return n == 0 ? NULL : l->node[0];
-    return loop_node(p, &(Node){ .kind = N_FOR, .label = l->node[0]->label, .body = l->node,
-                                 .nbody = n, .lo = ir_int(p, 0), .hi = ir_int(p, 1),
+    return loop_node(p, &(Node){ .kind = N_FOR,
+                                 .label = l->node[0]->label,
+                                 .body = l->node,
+                                 .nbody = n,
+                                 .lo = ir_int(p, 0),
+                                 .hi = ir_int(p, 1),
                                  .local = loop_local(p, "once", T_i64, 1) });
 }
 
@@ -58,6 +70,33 @@ bool lower_uses(Prog *p, Expr *e, Local *l, Memo *memo)
             known = yes;
     *ir_memo(p, memo, e) = known;
     return known == yes;
+}
+
+static bool is_written(const Node *n, const Buf *b)
+{
+    bool here = n->kind == N_STORE && n->out->op == OP_cell && n->out->buf == b;
+
+    for (int k = 0; k < n->nat; k++)
+        here = here || n->at[k].out->buf == b;
+    for (int i = 0; i < n->nbody && !here; i++)
+        here = is_written(n->body[i], b);
+    return here;
+}
+
+bool lower_is_kept(Prog *p, const Node *phase, Expr *e, Memo *memo)
+{
+    Expr *no = ir_int(p, 0), *known = *ir_memo(p, memo, e);
+
+    if (e->nargs == 0)
+        return true;
+    if (known == NULL) {
+        known = e->op == OP_cell && is_written(phase, e->buf) ? no : e;
+        for (int i = 0; i < e->nargs && known == e; i++)
+            if (!lower_is_kept(p, phase, e->arg[i], memo))
+                known = no;
+        *ir_memo(p, memo, e) = known;
+    }
+    return known == e;
 }
 
 static Expr *same(Prog *p, Expr *e, void *ctx)

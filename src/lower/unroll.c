@@ -149,7 +149,10 @@ void lower_unroll(Kernel *k)
         NodeList list = { 0 };
         Node *phase;
 
-        unroll_into(&u, k->phase[i], NULL, &list);
+        if (!lower_has_registers(k->phase[i]))
+            unroll_into(&u, k->phase[i], NULL, &list);
+        else
+            lower_append(u.p, &list, k->phase[i]);
         phase = lower_phase(u.p, &list);
         if (phase != NULL)
             k->phase[n++] = phase;

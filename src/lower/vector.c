@@ -9,9 +9,9 @@ enum { NOT_LINEAR = 1 << 30, MOST_TREE = 10000 };
 
 typedef struct Lanes {
     Prog *p;
-    Local *v;    /* the loop's variable: one value a lane */
-    Memo uses;   /* whether an expression depends on it */
-    Type type;   /* of all elements */
+    Local *v;  /* the loop's variable: one value a lane */
+    Memo uses; /* whether an expression depends on it */
+    Type type; /* of all elements */
 } Lanes;
 
 static bool is_same_in_lanes(Lanes *l, Expr *e)
@@ -97,21 +97,37 @@ static Expr *scalars_first(Prog *p, Expr *e, void *ctx)
     return e;
 }
 
-static Node *vectors(Prog *p, Node *n, int bytes)
+/* Of a loop that has lanes already: whether they are as many as a register holds. */
+static bool has_right_lanes(const Node *n, int bytes)
+{
+    for (int i = 0; i < n->nbody; i++)
+        if (n->body[i]->kind == N_STORE && n->body[i]->out->op == OP_cell)
+            return n->lanes * ir_type[n->body[i]->out->buf->type].bytes == bytes;
+    return false;
+}
+
+static Node *vectors(Prog *p, Node *n, int bytes, bool may)
 {
     Node c = *n;
     NodeList body = { 0 };
     Memo memo = { 0 };
     Lanes l = { .p = p, .v = n->local };
 
-    if (n->kind == N_FOR && can_be_vector_loop(&l, n)) {
+    if (n->kind == N_FOR && n->lanes > 1) {
+        if (!has_right_lanes(n, bytes)) {
+            c.lanes = 1;
+            c.how = n->how == FOR_VECTOR ? FOR_SERIAL : n->how;
+        }
+        return loop_node(p, &c);
+    }
+    if (n->kind == N_FOR && may && can_be_vector_loop(&l, n)) {
         c = *loop_rewrite(p, n, scalars_first, &l, &memo);
         c.how = n->how == FOR_PARALLEL ? FOR_PARALLEL : FOR_VECTOR;
         c.lanes = bytes / ir_type[l.type].bytes;
         return loop_node(p, &c);
     }
     for (int i = 0; i < n->nbody; i++)
-        lower_append(p, &body, vectors(p, n->body[i], bytes));
+        lower_append(p, &body, vectors(p, n->body[i], bytes, may));
     c.body = body.node;
     return loop_node(p, &c);
 }
@@ -119,6 +135,6 @@ static Node *vectors(Prog *p, Node *n, int bytes)
 void lower_vectors(Kernel *k, int bytes)
 {
     for (int i = 0; i < k->n; i++)
-        k->phase[i] = vectors(k->p, k->phase[i], bytes);
+        k->phase[i] = vectors(k->p, k->phase[i], bytes, !lower_has_registers(k->phase[i]));
     lower_done(k, k->p->stage);
 }

@@ -59,8 +59,8 @@ static bool check_buffer(Tester *t, const Dual *d, const Outputs *o, const Buf *
             t->kinks++;
             smooth = false;
         } else if (!(fabs(found - truth) <= tol)) {
-            test_wrong(t, "element %lld of %s%s is %.17g, but differences give %.17g",
-                       (long long)k, d->t, b->name, found, truth);
+            test_wrong(t, "element %lld of %s%s is %.17g, but differences give %.17g", (long long)k,
+                       d->t, b->name, found, truth);
         }
     }
     return smooth;

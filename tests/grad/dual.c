@@ -63,8 +63,7 @@ Env *sample_run(Tester *t, const Sample *s, const Data *v, double h)
         const Array *dir = item_of(v, s->prog->buf[i]->name);
 
         for (int64_t k = 0; dir != NULL && k < dir->n; k++)
-            array_set(&env->buf[i], k, 0,
-                      array_float(&env->buf[i], k) + h * array_float(dir, k));
+            array_set(&env->buf[i], k, 0, array_float(&env->buf[i], k) + h * array_float(dir, k));
     }
     interp_run(t->arena, s->prog, env);
     return env;
@@ -322,7 +321,8 @@ static void mention_stmt(Alive *m, const Stmt *s)
 /* Every declaration is needed, and every temporary is read. */
 static void check_pruned(Tester *t, Prog *p)
 {
-    Alive m = { .p = p, .buf = arena_array(t->arena, p->nbuf, 1),
+    Alive m = { .p = p,
+                .buf = arena_array(t->arena, p->nbuf, 1),
                 .axis = arena_array(t->arena, p->naxis, 1),
                 .size = arena_array(t->arena, p->nsize, 1) };
 

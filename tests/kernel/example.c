@@ -43,7 +43,8 @@ static void bind(Example *x, const char *option, char *word)
 /* The words of the command in the comments at the head. */
 static void bind_all(Example *x, const char *text)
 {
-    char *head = arena_copy(x->arena, text, strlen(text) + 1), *at = strstr(head, "weft run "), *word;
+    char *head = arena_copy(x->arena, text, strlen(text) + 1), *at = strstr(head, "weft run "),
+         *word;
     const char *option = "";
 
     if (at == NULL)
@@ -111,7 +112,13 @@ void example_add(Arena *a, Subjects *all, const char *path)
         Prog *p = ir_parse(a, path, text, b.n);
 
         ir_check(p);
-        subject_and_gradient(a, all, (Subject){ .seed = 1, .name = path, .prog = p, .text = text,
-                                                .in = data, .tolerance = rounds * 1e-14 }, false);
+        subject_and_gradient(a, all,
+                             (Subject){ .seed = 1,
+                                        .name = path,
+                                        .prog = p,
+                                        .text = text,
+                                        .in = data,
+                                        .tolerance = rounds * 1e-14 },
+                             false);
     }
 }

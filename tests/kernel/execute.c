@@ -21,8 +21,8 @@ typedef struct Exec {
     Arena *arena;
     const Batch *batch;
     const Subject *s;
-    Env *env;      /* of the run */
-    Array *array;  /* as the kernel sees them, in its order */
+    Env *env;        /* of the run */
+    Array *array;    /* as the kernel sees them, in its order */
     const char *bad; /* what is wrong; or NULL */
 } Exec;
 
@@ -129,8 +129,8 @@ static bool is_output(const Buf *b)
 static Parts new_parts(Exec *x, int i)
 {
     const Array *a = &x->array[i];
-    Parts p = { .bytes = is_output(x->s->kernel->array[i])
-                             ? (size_t)a->n * ir_type[a->type].bytes : 0 };
+    Parts p = { .bytes =
+                    is_output(x->s->kernel->array[i]) ? (size_t)a->n * ir_type[a->type].bytes : 0 };
 
     p.found = arena_copy(x->arena, a->data, p.bytes);
     p.result = arena_copy(x->arena, a->data, p.bytes);
@@ -216,7 +216,8 @@ static bool same_element(const Array *a, const Array *b, int64_t i)
 {
     size_t n = ir_type[a->type].bytes;
 
-    if (memcmp((const char *)a->data + (size_t)i * n, (const char *)b->data + (size_t)i * n, n) == 0)
+    if (memcmp((const char *)a->data + (size_t)i * n, (const char *)b->data + (size_t)i * n, n) ==
+        0)
         return true;
     return ir_type[a->type].floats && isnan(array_float(a, i)) && isnan(array_float(b, i));
 }

@@ -27,15 +27,15 @@ typedef struct Subject { /* a program with its arrays, and what becomes of it */
     uint64_t seed;
     const char *name; /* of a program that is not random; or NULL */
     bool gradient;
-    bool exact;  /* no operation rounds, so that every pass may run and still give the same bits */
+    bool exact; /* no operation rounds, so that every pass may run and still give the same bits */
     double tolerance; /* when not 0, every pass runs and this is the error that they may make, of */
                       /* the largest element; times 1e8 for f32 */
     Prog *prog;
     const char *text;
     Data *in;
-    Env *want;         /* after a run of the interpreter */
-    Status status;     /* of that run */
-    const char *error; /* its message */
+    Env *want;          /* after a run of the interpreter */
+    Status status;      /* of that run */
+    const char *error;  /* its message */
     EmitKernel *kernel; /* NULL: only the interpreter runs it, */
     const char *why;    /* for this reason */
     const char *source;
@@ -60,7 +60,7 @@ typedef struct Target {
     const char *flag[8]; /* ends in NULL */
     int bytes;           /* of a vector register */
 } Target;
-extern const Target targets[]; /* ends in a NULL name */
+extern const Target targets[];               /* ends in a NULL name */
 const Target *target_find(const char *name); /* NULL: none */
 bool target_here(const Target *);            /* the CPU and the compiler are there */
 

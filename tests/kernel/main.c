@@ -193,8 +193,9 @@ static void one_batch(Tally *t, const Target *target, Fill *fill, const void *fr
 
 static void report(const Tally *t)
 {
-    printf("%" PRId64 " compiled (%" PRId64 " of them gradients, %" PRId64 " with a run error), %"
-           PRId64 " only interpreted\n", t->compiled, t->gradients, t->faults, t->interpreted);
+    printf("%" PRId64 " compiled (%" PRId64 " of them gradients, %" PRId64
+           " with a run error), %" PRId64 " only interpreted\n",
+           t->compiled, t->gradients, t->faults, t->interpreted);
     for (int k = 0; k < 40 && t->reason[k].n > 0; k++)
         printf("%8" PRId64 " %s\n", t->reason[k].n, t->reason[k].text);
     printf("seconds: %.1f lowering and interpreting, %.1f compiling, %.1f running\n", t->lowering,

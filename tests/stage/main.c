@@ -70,8 +70,8 @@ static void run(Tally *sum, int64_t n, uint64_t seed)
 
     for (int64_t i = 0; i < n; i++)
         one(&t, seed + (uint64_t)i);
-    printf("%" PRId64 " programs, of which %" PRId64 " gradients; %" PRId64 " trees compared; %" PRId64
-           " only interpreted; %" PRId64 " with a run error\n",
+    printf("%" PRId64 " programs, of which %" PRId64 " gradients; %" PRId64
+           " trees compared; %" PRId64 " only interpreted; %" PRId64 " with a run error\n",
            t.passed + t.failed, t.gradients, t.stages, t.limited, t.errors);
     sum->passed += t.passed;
     sum->failed += t.failed;

@@ -47,8 +47,8 @@ static Expr *change(Prog *p, Plant plant, Expr *e, bool *done)
 
 static bool changes(Prog *p, Plant plant, Node *n)
 {
-    int64_t trips = n->kind == N_FOR && n->lo->op == OP_int && n->hi->op == OP_int
-                        ? n->hi->i - n->lo->i : 2;
+    int64_t trips =
+        n->kind == N_FOR && n->lo->op == OP_int && n->hi->op == OP_int ? n->hi->i - n->lo->i : 2;
     bool done = false;
 
     if (plant == PLANT_BOUND && n->kind == N_FOR && trips > 0 && n->nbody > 0) {

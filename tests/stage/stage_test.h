@@ -20,13 +20,13 @@ typedef struct Trial { /* a program with its arrays */
 
 typedef enum Plant { /* a defect, to see it found */
                      PLANT_NONE,
-                     PLANT_TEXT,   /* a digit of the printed text */
-                     PLANT_BOUND,  /* a loop ends one earlier */
-                     PLANT_ORDER,  /* += becomes = */
-                     PLANT_INDEX,  /* an element is taken one further */
-                     PLANT_RACE,   /* a serial loop at the top is run in parallel */
-                     PLANT_SCOPE,  /* a local is used outside its block */
-                     PLANT_RANK,   /* an index is left out */
+                     PLANT_TEXT,  /* a digit of the printed text */
+                     PLANT_BOUND, /* a loop ends one earlier */
+                     PLANT_ORDER, /* += becomes = */
+                     PLANT_INDEX, /* an element is taken one further */
+                     PLANT_RACE,  /* a serial loop at the top is run in parallel */
+                     PLANT_SCOPE, /* a local is used outside its block */
+                     PLANT_RANK,  /* an index is left out */
                      PLANT_COUNT
 } Plant;
 extern const char *const plant_text[PLANT_COUNT];
@@ -35,8 +35,8 @@ bool plant_tree(Plant, Prog *);
 bool plant_print(Plant, char *text);
 
 typedef struct Finding {
-    bool limited;      /* only the interpreter of coordinates runs it */
-    bool failed;       /* the run ended in an error, in both */
+    bool limited; /* only the interpreter of coordinates runs it */
+    bool failed;  /* the run ended in an error, in both */
     bool planted;
     int stages;        /* that were compared */
     const char *bad;   /* what is wrong; NULL: nothing */

@@ -194,7 +194,7 @@ static bool is_for_us(const Run *r, const Pass *s)
 static void passes(Run *r, Plant plant)
 {
     Prog *p = ir_copy(r->a, r->t->prog);
-    Isa isa = { .bytes = 32 };
+    Isa isa = { .bytes = 16 << r->t->seed % 3 };
     Kernel k = { .p = p };
 
     for (const Pass *s = api_pass; s->name != NULL && r->f.bad == NULL; s++) {
@@ -239,8 +239,13 @@ Trial trial_random(Arena *a, uint64_t seed)
     Knobs knobs = { .exact = seed % 4 != 3, .poly = seed % 4 == 0, .stmts = seed % 8 > 5 ? 2 : 0 };
     Case *c = gen_case(a, seed, &knobs);
 
-    return (Trial){ .arena = a, .seed = seed, .prog = c->prog, .text = c->text, .in = c->data,
-                    .exact = knobs.exact, .rerooted = seed % 3 == 0 };
+    return (Trial){ .arena = a,
+                    .seed = seed,
+                    .prog = c->prog,
+                    .text = c->text,
+                    .in = c->data,
+                    .exact = knobs.exact,
+                    .rerooted = seed % 3 == 0 };
 }
 
 /* Small integers for what a gradient reads beyond the arrays of its program. */

@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * Tests of grad/ on whole programs: winners of max= and min=, several statements, what is saved,
- * asked for and refused, inout, built axes, names; and of ir/prune.c, which ends each derivative. */
+ * asked for and refused, inout, built axes, names; and of ir/prune.c, which ends a derivative. */
 #include "unit/grad_bed.h"
 
 #include <math.h>
@@ -90,12 +90,11 @@ TEST(a_saved_maximum_needs_its_companion)
 
 /* Three statements into one buffer, two reduction variables, a scatter, and a second order that
  * finds the companions of the first. */
-static const char many_writers[] =
-    "program p(n, f)\naxis I = n, E(I) = seg : j < n, K = f, L = 2\n"
-    "f64 X[E, K], Y[n, K], Z[L], M[n] fill 0\n"
-    "m1: M[j(e)] max= X[e, k] * Y[j(e), k]\n"
-    "m2: M[i] max= Y[i, 0] + Z[l]\n"
-    "m3: M[i] max= 0.5\n";
+static const char many_writers[] = "program p(n, f)\naxis I = n, E(I) = seg : j < n, K = f, L = 2\n"
+                                   "f64 X[E, K], Y[n, K], Z[L], M[n] fill 0\n"
+                                   "m1: M[j(e)] max= X[e, k] * Y[j(e), k]\n"
+                                   "m2: M[i] max= Y[i, 0] + Z[l]\n"
+                                   "m3: M[i] max= 0.5\n";
 
 TEST(several_writers_tell_which_of_them_won)
 {
@@ -355,8 +354,9 @@ TEST(max_into_inout_has_no_derivative)
     static const char text[] = "program p(n)\naxis I = n\ninout f64 M[]\nf64 X[I]\n"
                                "m: M[] max= X[i]\n";
 
-    grad_fails(text, &none, ST_CHECK, "m: the derivative of max= and min= into an inout buffer is "
-                                      "not defined, as its first content may win; use a temporary");
+    grad_fails(text, &none, ST_CHECK,
+               "m: the derivative of max= and min= into an inout buffer is "
+               "not defined, as its first content may win; use a temporary");
 }
 
 /* Built axes. */
@@ -387,6 +387,27 @@ TEST(built_structure_is_given_to_the_gradient)
     F64(&b, "d_D", 0.5, 0.25);
     bed_run(&b);
     WANT(&b, "d_A", 200.25, -40, 600.25, 8000.5);
+    bed_close(&b);
+}
+
+/* Structure that is asked for with stored() does not make a derivative compute values: the dual has
+ * the same structure.  So in statements that are computed again. */
+TEST(structure_is_asked_of_the_dual)
+{
+    Bed b;
+
+    bed_open(&b, "program p(m, n)\naxis I = m, J = n, U(I) = seg : load < n sorted unique\n"
+                 "f64 A[I, J], C[I, U], D[I]\ntemp f64 T[I]\n"
+                 "t: for i, j: T[i] += A[i, j] * A[i, j] if stored(C[i, j])\n"
+                 "c: for i, j: C[i, j] += A[i, j] * A[i, j] if stored(C[i, j])\n"
+                 "d: D[i] = T[i] * T[i]\n");
+    grad_bed(&b, &none);
+    CHECK(ir_find_buf(b.prog, "C") == NULL);
+    CHECK_HAS(grad_text(&b), "t: T[i] += A[i, j] * A[i, j] if stored(d_C[i, j])\n");
+    CHECK_HAS(grad_text(&b), "d(c,A): d_A[i, j] += d_C[i, j] * 2 * A[i, j] if stored(d_C[i, j])\n");
+    grad_bed(&b, &none);
+    CHECK_HAS(grad_text(&b), "t: T[i] += A[i, j] * A[i, j] if stored(d2_d_C[i, j])\n");
+    CHECK_HAS(grad_text(&b), "d2_d_C[i, j] += t0 * A[i, j] if t1\n");
     bed_close(&b);
 }
 
@@ -448,13 +469,15 @@ TEST(names_that_are_taken_move_the_order)
     grad_bed(&b, &none);
     CHECK_HAS(grad_text(&b), "d2(y,A): d2_A[i] += d2_Y[i]\n");
     bed_close(&b);
-    bed_open(&b, "program p(n)\naxis I = n\nf64 A[I], d7x[I], Y[I]\nd9(y,A): Y[i] = A[i] + d7x[i]\n");
+    bed_open(&b, "program p(n)\naxis I = n\nf64 A[I], d7x[I], Y[I]\n"
+                 "d9(y,A): Y[i] = A[i] + d7x[i]\n");
     grad_bed(&b, &none);
     CHECK_HAS(grad_text(&b), "d10(d9(y,A),A): d10_A[i] += d10_Y[i]\n");
     grad_bed(&b, &none);
     CHECK_HAS(grad_text(&b), "d11_d10_Y[i] += d11_d10_A[i]\n");
     bed_close(&b);
-    bed_open(&b, "program p(n)\naxis I = n\nf64 A[I], d1000_A[I], Y[I]\ny: Y[i] = A[i] + d1000_A[i]\n");
+    bed_open(&b, "program p(n)\naxis I = n\nf64 A[I], d1000_A[I], Y[I]\n"
+                 "y: Y[i] = A[i] + d1000_A[i]\n");
     grad_bed_forward(&b, &none);
     grad_bed(&b, &none);
     CHECK_HAS(grad_text(&b), "d(t(y),t_A): d_t_A[i] += d_t_Y[i]\n");
@@ -477,7 +500,23 @@ TEST(a_name_that_grows_too_long_is_an_error)
     grad_fails("program p(n)\naxis I = n\nf64 "
                "x23456789012345678901234567890123456789012345678901234567890123[I], Y[I]\n"
                "y: Y[i] = x23456789012345678901234567890123456789012345678901234567890123[i]\n",
-               &none, ST_CHECK, "a name is a letter or _ and up to 63 letters");
+               &none, ST_LIMIT, "123 is longer than 64 characters; shorten that of x2345");
+}
+
+TEST(a_label_that_grows_too_long_is_an_error)
+{
+    const GradOptions by_x = { .wrt = NAMES("Xinput"), .nwrt = 1 };
+    Bed b;
+    int order = 0;
+
+    bed_open(&b, "program p()\nf64 Xinput[], Y[]\ny: Y[] = sin(Xinput[])\n");
+    while (order < 40 && CATCH(&b.err, b.prog = grad_reverse(&b.arena, b.prog, &by_x)) == ST_OK)
+        order++;
+    CHECK_EQ(order, 22);
+    CHECK_EQ(b.err.code, ST_LIMIT);
+    CHECK_HAS(b.err.msg, "is longer than 256 characters; shorten the names");
+    grad_text(&b);
+    bed_close(&b);
 }
 
 TEST(the_name_of_a_program_is_cut_when_it_grows_too_long)

@@ -265,6 +265,87 @@ TEST(the_text_of_a_program_declares_what_it_defines)
     close_prog();
 }
 
+#define TEMP(axes, slots) "program p(m, n)\n" axes "\nf64 X[m], Y[m]\ntemp f64 T[" slots "]\n"
+#define USE(index) "t: T[" index "] = 1.0\ny: for q in m: Y[q] = X[q]\n"
+
+TEST(temporaries_of_emitted_text_have_the_right_length)
+{
+    static const char *const cases[][2] = {
+        { TEMP("axis I = m", "I") USE("i"), "weft_room(n_m, sizeof(double)" },
+        { TEMP("axis I = m", "") USE(""), "weft_room(1, sizeof(double)" },
+        { TEMP("axis I = m, J = 2*n + 1", "I, J") USE("i, j"), "weft_room(n_m * " },
+        { TEMP("axis I = m, J = n / 2", "J") USE("j"),
+          "weft_room(weft_div_i64(n_n, INT64_C(2), &fault)" },
+        { TEMP("axis I = m, E(I) = seg", "E") USE("e"), "weft_room(a_E_start[n_m], " },
+        { TEMP("axis I = m, E(I) = seg, F(E) = one", "F") USE("f"), "weft_room(a_E_start[n_m], " },
+        { TEMP("axis I = m, E(I) = seg, F(E) = 2, G(F) = seg", "G") USE("g"),
+          "weft_room(a_G_start[a_E_start[n_m] * INT64_C(2)], " },
+        { TEMP("axis I = m, S = 2, V(S) = {1, 3}, U(S) = {4, 2}", "I, S, V, U") USE("i, s, v, u"),
+          "weft_room(n_m * INT64_C(10), " },
+    };
+    const char *text;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        open_prog(cases[i][0]);
+        OK(weft_prog_emit(prog, "c:sse2", WEFT_SOURCE, &text));
+        CHECK_HAS(text, cases[i][1]);
+        close_prog();
+    }
+}
+
+TEST(names_of_emitted_arguments_differ)
+{
+    const char *text;
+
+    open_prog("program p(m)\naxis E = m : i < m\nf64 E_i[E], Y[m], Q[m]\n"
+              "y: Y[i(e)] += E_i[e]\n");
+    OK(weft_prog_emit(prog, "c", WEFT_SOURCE, &text));
+    CHECK_HAS(text, "const int64_t *a_E_i,");
+    CHECK_HAS(text, "const double *a_E_i_,");
+    CHECK_HAS(text, "(void)a_Q;"); /* which no statement reads */
+    close_prog();
+}
+
+TEST(the_arrays_of_a_matrix_are_told)
+{
+    static const struct {
+        const char *text, *start, *row, *col;
+    } cases[] = {
+        { "program p(m, n)\nf32 A[m, n]\n", NULL, NULL, NULL },
+        { "program p(m, n)\naxis I = m, J = compressed(I, n)\nf32 A[I, J]\n", "J.start", NULL,
+          "J.coord" },
+        { "program p(m, n)\naxis I = m, E(I) = seg : j < n\nf32 A[E]\n", "E.start", NULL, "E.j" },
+        { "program p(k, m, n)\naxis E = k : i < m, j < n\nf32 A[E]\n", NULL, "E.i", "E.j" },
+        { "program p(r, m, n)\naxis I = r : load < m, J = compressed(I, n)\nf32 A[J]\n", "J.start",
+          "I.coord", "J.coord" },
+        { "program p(m, n, w)\naxis I = m, L = ell(I, w, n)\nf32 A[L]\n", NULL, NULL, "L.coord" },
+    };
+    weft_matrix got;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *want[] = { cases[i].start, cases[i].row, cases[i].col };
+
+        open_prog(cases[i].text);
+        OK(weft_prog_matrix(prog, "A", &got));
+        for (int k = 0; k < 3; k++) {
+            const char *name = k == 0 ? got.start : k == 1 ? got.row : got.col;
+
+            CHECK((name == NULL) == (want[k] == NULL));
+            if (name != NULL)
+                CHECK_STR(name, want[k]);
+        }
+        close_prog();
+    }
+    open_prog(spmm);
+    BAD(weft_prog_matrix(prog, "J.start", &got), WEFT_E_BIND, "not a buffer");
+    BAD(weft_prog_matrix(prog, "n", &got), WEFT_E_BIND, "not a buffer");
+    BAD(weft_prog_matrix(prog, "Q", &got), WEFT_E_ARG, "no argument Q");
+    BAD(weft_prog_matrix(prog, "A", NULL), WEFT_E_ARG, "out is NULL");
+    BAD(weft_prog_matrix(prog, NULL, &got), WEFT_E_ARG, "NULL");
+    CHECK_EQ(weft_prog_matrix(NULL, "A", &got), WEFT_E_ARG);
+    close_prog();
+}
+
 /* A compile from the cache, two runs and a failure of each kind in turn: right, or a clear status,
  * and right when done again. */
 static weft_status steps(void)
@@ -293,7 +374,7 @@ static bool try_point(InjectKind kind, int64_t k, bool sticky, int code)
     weft_status s;
 
     open_inject(&j, NULL, NULL);
-    inject_at(&j, kind, k, sticky, code);
+    inject_at(&j, kind, j.calls[kind] + k, sticky, code); /* the context is there already */
     s = steps();
     if (s != WEFT_OK) {
         CHECK(j.failed > 0);

@@ -6,12 +6,12 @@
 #include "ir/loop.h"
 #include "unit/ir_bed.h"
 
-#define D                                                                \
+#define D                                                                   \
     "axis I = m, J = compressed(I, n) sorted unique, Q = rows a { 0, 1 }\n" \
-    "f32 A[I, J], B[n], C[I]\n"                                          \
-    "i64 W[I]\n"                                                         \
-    "inout f32 Z[I]\n"                                                   \
-    "temp f32 T[I]\n"                                                    \
+    "f32 A[I, J], B[n], C[I]\n"                                             \
+    "i64 W[I]\n"                                                            \
+    "inout f32 Z[I]\n"                                                      \
+    "temp f32 T[I]\n"                                                       \
     "const f32 K[2] = {1, 2}\n"
 #define L "program p(m, n) stage loops\n" D
 #define PH "phase c for i in 0..m\n"
@@ -34,9 +34,12 @@ static const Refusal refusals[] = {
     { L PH "    W[i] = 1 at W[i] = 1\n", ST_CHECK, 9, 5, "W accompanies itself" },
     { L PH "    C[i] = 1\n    T[i] = C[i + 1]\n", ST_CHECK, 10, 5,
       "C is read in the phase that writes it; put a phase between" },
+    { L PH "    reg a: i64 = i\n    C[a] = 1\n    a += 1\n    T[i] = C[i]\n", ST_CHECK, 12, 5,
+      "C is read in the phase that writes it" },
     { L PH "    if Z[i] < 1\n        Z[i] = 1\n", ST_CHECK, 9, 5, "Z is read in the phase that" },
     { L PH "    C[0] = 1\n", ST_CHECK, 9, 5, "every iteration of the phase writes the same" },
-    { L PH "    for k in 0..n\n        C[k] = 1\n", ST_CHECK, 10, 9, "every iteration of the phase" },
+    { L PH "    for k in 0..n\n        C[k] = 1\n", ST_CHECK, 10, 9,
+      "every iteration of the phase" },
     { L PH "    let a: i64 = n\n    C[a] = 1\n", ST_CHECK, 10, 5, "every iteration of the phase" },
     { L PH "    C[i] = 1 at W[0] = 1\n", ST_CHECK, 9, 5, "the same element of W" },
     { L PH "    vector for k in 0..n step 4\n        if k < 1\n", ST_CHECK, 9, 5,
@@ -72,8 +75,11 @@ static const char *const good[] = {
          "        A[i + k] = a * b\n",
     L PH "    for k in 0..1\n        C[i] = k\n    for k in 0..2\n        W[i] = k\n",
     L PH "    C[i] = 1 at W[i] = 2\n    check W[i] < 3 and C[i] > 0 else miss\n",
-    "program p(m) stage loops\nf64 None[0, m], Y[m]\nphase y for i in 0..m\n    None[0] += 1\n"
-    "phase z for i in 0..m\n    Y[i] = None[i]\n", /* no element: nothing happens */
+    L PH
+    "    let a: i64 = i + n\n    let b: i64 = a * 2\n    C[b] = 1\n    T[i] = C[(i + n) * 2]\n",
+    L PH "    if i == n\n        C[n] = 1\n", /* of one iteration only */
+    ("program p(m) stage loops\nf64 None[0, m], Y[m]\nphase y for i in 0..m\n    None[0] += 1\n"
+     "phase z for i in 0..m\n    Y[i] = None[i]\n"), /* no element: nothing happens */
 };
 
 TEST(what_a_tree_may_do_is_not_refused)
@@ -104,11 +110,17 @@ static void make(Made *m)
     m->c = ir_find_buf(p, "C");
     m->i = loop_local(p, "i", T_i64, 1);
     at = loop_use(p, m->i);
-    m->store = loop_node(p, &(Node){ .kind = N_STORE, .label = "c", .value = ir_int(p, 1),
+    m->store = loop_node(p, &(Node){ .kind = N_STORE,
+                                     .label = "c",
+                                     .value = ir_int(p, 1),
                                      .out = loop_cell(p, m->c, &at, 1, 1) });
-    m->loop = loop_node(p, &(Node){ .kind = N_FOR, .label = "c", .how = FOR_PARALLEL,
-                                    .local = m->i, .lo = ir_int(p, 0),
-                                    .hi = ir_size_expr(p, p->size[0]), .body = &m->store,
+    m->loop = loop_node(p, &(Node){ .kind = N_FOR,
+                                    .label = "c",
+                                    .how = FOR_PARALLEL,
+                                    .local = m->i,
+                                    .lo = ir_int(p, 0),
+                                    .hi = ir_size_expr(p, p->size[0]),
+                                    .body = &m->store,
                                     .nbody = 1 });
     m->store = m->loop->body[0];
     p->phase = arena_copy(&m->b.arena, &m->loop, sizeof m->loop);
@@ -329,9 +341,12 @@ TEST(trees_deeper_than_their_text_could_be_are_refused)
     make(&m);
     inner = m.store;
     for (int k = 0; k < LOOP_MAX_NEST; k++)
-        inner = loop_node(m.b.p, &(Node){ .kind = N_IF, .label = "c", .body = &inner, .nbody = 1,
-                                          .cond = ir_op2(m.b.p, OP_lt, ir_int(m.b.p, 0),
-                                                         ir_int(m.b.p, 1)) });
+        inner = loop_node(
+            m.b.p, &(Node){ .kind = N_IF,
+                            .label = "c",
+                            .body = &inner,
+                            .nbody = 1,
+                            .cond = ir_op2(m.b.p, OP_lt, ir_int(m.b.p, 0), ir_int(m.b.p, 1)) });
     m.loop->body = &inner;
     refuses(&m, "blocks nested more than 256 deep");
 }

@@ -7,17 +7,17 @@
 #include <math.h>
 #include <stdio.h>
 
-#define SPMM                                               \
-    "program spmm(m, n, f) stage loops\n"                  \
-    "axis I = m, J = compressed(I, n)\n"                   \
-    "f64 A[I, J], B[n, f], C[I, f]\n"                      \
-    "phase C.init for x in 0..m\n"                         \
-    "    vector for y in 0..f step 8\n"                    \
-    "        C[x * f + y] = 0\n"                           \
-    "phase c for i in 0..m balance J.start\n"              \
-    "    for j in J.start[i]..J.start[i + 1]\n"            \
-    "        let a: f64 = A[j]\n"                          \
-    "        for k in 0..f\n"                              \
+#define SPMM                                    \
+    "program spmm(m, n, f) stage loops\n"       \
+    "axis I = m, J = compressed(I, n)\n"        \
+    "f64 A[I, J], B[n, f], C[I, f]\n"           \
+    "phase C.init for x in 0..m\n"              \
+    "    vector for y in 0..f step 8\n"         \
+    "        C[x * f + y] = 0\n"                \
+    "phase c for i in 0..m balance J.start\n"   \
+    "    for j in J.start[i]..J.start[i + 1]\n" \
+    "        let a: f64 = A[j]\n"               \
+    "        for k in 0..f\n"                   \
     "            C[i * f + k] += a * B[J.coord[j] * f + k]\n"
 
 static void bind_spmm(Bed *b)
@@ -90,22 +90,22 @@ TEST(what_is_not_bound_is_named)
     bed_close(&b);
 }
 
-#define HEAD(stage)                                                               \
-    "program p(m) stage " stage "\n"                                              \
+#define HEAD(stage)                                                                   \
+    "program p(m) stage " stage "\n"                                                  \
     "axis I = m, E(I) = seg : j < 9 sorted, F(I) = 2 : k = i + f < 3 unique padded\n" \
-    "axis O(I) = 2 : a = i + o + m - pos(i), b = a + 0\n"                           \
-    "axis S = 2, MS(S) = {1, 3}, U(S) = {4, 2}, G(I) = seg, H(I) = seg\n"         \
-    "f64 X[I], Y[I], D[2, 3], Z[2, S, MS, U], R[I, G, H]\n"                       \
-    "f32 V[I]\n"                                                                  \
-    "i64 W[I], K[I]\n"                                                            \
+    "axis O(I) = 2 : a = i + o + m - pos(i), b = a + 0\n"                             \
+    "axis S = 2, MS(S) = {1, 3}, U(S) = {4, 2}, G(I) = seg, H(I) = seg\n"             \
+    "f64 X[I], Y[I], D[2, 3], Z[2, S, MS, U], R[I, G, H]\n"                           \
+    "f32 V[I]\n"                                                                      \
+    "i64 W[I], K[I]\n"                                                                \
     "i32 N[I]\n"
 
 static void open_tree(Bed *b, const char *stage, const char *tree)
 {
     char text[4000];
 
-    snprintf(text, sizeof text, "%s%s", strcmp(stage, "loops") == 0 ? HEAD("loops")
-                                                                   : HEAD("positions"), tree);
+    snprintf(text, sizeof text, "%s%s",
+             strcmp(stage, "loops") == 0 ? HEAD("loops") : HEAD("positions"), tree);
     bed_open(b, text);
     bed_size(b, "m", 3);
     I64(b, "E.start", 0, 2, 2, 4);
@@ -281,6 +281,28 @@ TEST(two_iterations_do_not_write_one_element)
     bed_close(&b);
 }
 
+TEST(no_iteration_reads_what_another_writes)
+{
+    const char *text = EACH "    W[i] = 5\n"
+                            "phase z for i in 0..m\n"
+                            "    let a: i64 = i / 2\n"
+                            "    W[a] max= select(i == 1, 9, 1)\n";
+    Bed b;
+    int64_t count = 0;
+
+    LOOPS(&b, text);
+    bed_fails(&b, ST_RUN, "z: element 0 of W is read by one iteration of a phase and written by");
+    CHECK_EQ(CATCH(&b.err, interp_loops(&b.arena, b.prog, b.env, backwards, &count)), ST_RUN);
+    CHECK_HAS(b.err.msg, "z: element 0 of W is written by one iteration of a phase and read by");
+    bed_close(&b);
+    LOOPS(&b,
+          EACH "    W[i] = 5\n"
+               "phase z for i in 0..m\n    W[0 * i] max= 1\n    N[i] = 1\n"); /* all only look */
+    bed_run(&b);
+    WANT_INT(&b, "W", 5, 5, 5);
+    bed_close(&b);
+}
+
 TEST(a_companion_stands_beside_its_element)
 {
     Bed b;
@@ -294,15 +316,16 @@ TEST(the_first_winner_stays_and_a_mark_tells_what_was_reached)
 {
     Bed b;
 
-    LOOPS(&b, "temp i32 Y.hit[I]\n"
-              EACH "    Y[i] = -inf\n    Y.hit[i] = 0\n    W[i] = -1\n"
-              "phase m for i in 0..m\n"
-              "    for k in 0..3\n"
-              "        Y[i] max= select(i == 0, -inf, select(k > 1, nan, 7.0)) at W[i] = k, Y.hit[i] = 1\n"
-              "phase n for i in 0..m\n"
-              "    N[i] = 5\n"
-              "    N[i] min= i + 4\n"
-              "    N[i] max= i + 4\n");
+    LOOPS(
+        &b,
+        "temp i32 Y.hit[I]\n" EACH "    Y[i] = -inf\n    Y.hit[i] = 0\n    W[i] = -1\n"
+        "phase m for i in 0..m\n"
+        "    for k in 0..3\n"
+        "        Y[i] max= select(i == 0, -inf, select(k > 1, nan, 7.0)) at W[i] = k, Y.hit[i] = 1\n"
+        "phase n for i in 0..m\n"
+        "    N[i] = 5\n"
+        "    N[i] min= i + 4\n"
+        "    N[i] max= i + 4\n");
     bed_run(&b);
     CHECK(isinf(bed_f(&b, "Y", 0)) && isnan(bed_f(&b, "Y", 1)));
     WANT_INT(&b, "W", 0, 2, 2);

@@ -5,10 +5,10 @@
 #include "ir/loop.h"
 #include "unit/ir_bed.h"
 
-#define D                                                                             \
-    "axis I = m, J = compressed(I, n) sorted unique, E(I) = seg : j < n, S = 2\n"     \
+#define D                                                                                \
+    "axis I = m, J = compressed(I, n) sorted unique, E(I) = seg : j < n, S = 2\n"        \
     "axis MS(S) = {1, 3}, U(S) = {4, 2}, Q = rows m1 m2 -> c { 0 1 -> 2.5, 1 0 -> 1 }\n" \
-    "f32 A[I, J], B[n, n], C[I], X[n, S, MS, U]\n"                                     \
+    "f32 A[I, J], B[n, n], C[I], X[n, S, MS, U]\n"                                       \
     "i64 W[I]\n"
 #define P "program p(m, n) stage positions\n" D
 #define L "program p(m, n) stage loops\n" D
@@ -29,17 +29,16 @@ static void reads_as(const char *head, const char *text, const char *printed)
 
 TEST(a_tree_prints_as_it_was_written)
 {
-    const char *text =
-        "phase C.init for x in 0..m\n"
-        "    C[x] = 0.0\n"
-        "phase c for i in 0..m balance J.start\n"
-        "    for j in J.start[i]..J.start[i + 1]\n"
-        "        check J.coord[j] < n else index\n"
-        "        if J.coord[j] != i\n"
-        "            C[i] += A[j] * B[J.coord[j], i]\n"
-        "phase d(c,A)\n"
-        "    for i in 0..m\n"
-        "        C[i] = 0.0\n";
+    const char *text = "phase C.init for x in 0..m\n"
+                       "    C[x] = 0.0\n"
+                       "phase c for i in 0..m balance J.start\n"
+                       "    for j in J.start[i]..J.start[i + 1]\n"
+                       "        check J.coord[j] < n else index\n"
+                       "        if J.coord[j] != i\n"
+                       "            C[i] += A[j] * B[J.coord[j], i]\n"
+                       "phase d(c,A)\n"
+                       "    for i in 0..m\n"
+                       "        C[i] = 0.0\n";
 
     reads_as(P, text, text);
 }
@@ -60,35 +59,33 @@ TEST(every_kind_of_element_and_function_reads_back)
 
 TEST(stores_keep_their_operators_companions_and_labels)
 {
-    const char *text =
-        "temp i32 C.hit[I]\n"
-        "phase m for i in 0..m\n"
-        "    C[i] = -inf\n"
-        "    C.hit[i] = 0\n"
-        "    W[i] = -1\n"
-        "    C[i] max= B[i] at W[i] = i, C.hit[i] = 1\n"
-        "    other.1: C[i] min= B[i]\n"
-        "    d2(d(z,X),Y): if i < 3\n"
-        "        C[i] += 1\n"
-        "        m: C[i] += 2\n";
+    const char *text = "temp i32 C.hit[I]\n"
+                       "phase m for i in 0..m\n"
+                       "    C[i] = -inf\n"
+                       "    C.hit[i] = 0\n"
+                       "    W[i] = -1\n"
+                       "    C[i] max= B[i] at W[i] = i, C.hit[i] = 1\n"
+                       "    other.1: C[i] min= B[i]\n"
+                       "    d2(d(z,X),Y): if i < 3\n"
+                       "        C[i] += 1\n"
+                       "        m: C[i] += 2\n";
 
     reads_as(L, text, text);
 }
 
 TEST(vector_loops_locals_and_registers_read_back)
 {
-    const char *text =
-        "phase c vector for i in 0..m step 8\n"
-        "    let v: f32x8 = B[i]\n"
-        "    C[i] = v * v\n"
-        "phase d for i in 0..m\n"
-        "    reg s: f32 = 0.0\n"
-        "    let a: i64 = i * 2\n"
-        "    for k in 0..n\n"
-        "        s += B[k + a]\n"
-        "    C[i] = s\n"
-        "    vector for k in 0..n step 4\n"
-        "        X[i * n + k] = 1\n";
+    const char *text = "phase c vector for i in 0..m step 8\n"
+                       "    let v: f32x8 = B[i]\n"
+                       "    C[i] = v * v\n"
+                       "phase d for i in 0..m\n"
+                       "    reg s: f32 = 0.0\n"
+                       "    let a: i64 = i * 2\n"
+                       "    for k in 0..n\n"
+                       "        s += B[k + a]\n"
+                       "    C[i] = s\n"
+                       "    vector for k in 0..n step 4\n"
+                       "        X[i * n + k] = 1\n";
 
     reads_as(L, text, text);
 }
@@ -131,11 +128,17 @@ TEST(names_that_are_taken_are_given_numbers)
     bed_open(&b);
     bed_read(&b, "program p(x, check_) stage loops\nf64 Y[x, x]\n");
     x = loop_local(b.p, "x", T_i64, 1);
-    inner = loop_node(b.p, &(Node){ .kind = N_STORE, .out = loop_cell(b.p, b.p->buf[0],
-                                    (Expr *[]){ loop_use(b.p, x) }, 1, 1),
-                                    .value = ir_real(b.p, 1) });
-    outer = loop_node(b.p, &(Node){ .kind = N_FOR, .label = "y", .how = FOR_PARALLEL, .local = x,
-                                    .lo = ir_int(b.p, 0), .body = &inner, .nbody = 1,
+    inner = loop_node(
+        b.p, &(Node){ .kind = N_STORE,
+                      .out = loop_cell(b.p, b.p->buf[0], (Expr *[]){ loop_use(b.p, x) }, 1, 1),
+                      .value = ir_real(b.p, 1) });
+    outer = loop_node(b.p, &(Node){ .kind = N_FOR,
+                                    .label = "y",
+                                    .how = FOR_PARALLEL,
+                                    .local = x,
+                                    .lo = ir_int(b.p, 0),
+                                    .body = &inner,
+                                    .nbody = 1,
                                     .hi = ir_size_expr(b.p, b.p->size[0]) });
     b.p->phase = &outer;
     b.p->nphase = 1;
@@ -189,12 +192,17 @@ TEST(trees_with_other_names_of_locals_are_equal)
 TEST(trees_that_differ_are_not_equal)
 {
     static const char *const text[] = {
-        "phase c for i in 0..m\n    C[i] = 1\n",   "phase d for i in 0..m\n    C[i] = 1\n",
-        "phase c for i in 0..n\n    C[i] = 1\n",   "phase c for i in 1..m\n    C[i] = 1\n",
+        "phase c for i in 0..m\n    C[i] = 1\n",
+        "phase d for i in 0..m\n    C[i] = 1\n",
+        "phase c for i in 0..n\n    C[i] = 1\n",
+        "phase c for i in 1..m\n    C[i] = 1\n",
         "phase c\n    for i in 0..m\n        C[i] = 1\n",
-        "phase c for i in 0..m\n    C[i] += 1\n",  "phase c for i in 0..m\n    C[i + 0] = 1\n",
-        "phase c for i in 0..m\n    W[i] = 1\n",   "phase c for i in 0..m\n    C[i] = 1.0\n",
-        "phase c for i in 0..m\n    d: C[i] = 1\n", "phase c vector for i in 0..m step 4\n    C[i] = 1\n",
+        "phase c for i in 0..m\n    C[i] += 1\n",
+        "phase c for i in 0..m\n    C[i + 0] = 1\n",
+        "phase c for i in 0..m\n    W[i] = 1\n",
+        "phase c for i in 0..m\n    C[i] = 1.0\n",
+        "phase c for i in 0..m\n    d: C[i] = 1\n",
+        "phase c vector for i in 0..m step 4\n    C[i] = 1\n",
         "phase c vector for i in 0..m step 8\n    C[i] = 1\n",
         "phase c for i in 0..m\n    let a: f32 = 1\n    C[i] = a\n",
         "phase c for i in 0..m\n    let a: f64 = 1\n    C[i] = a\n",
@@ -204,7 +212,8 @@ TEST(trees_that_differ_are_not_equal)
         "temp i64 C.hit[I]\nphase c for i in 0..m\n    C.hit[i] = 1\n",
         "temp i32 C.hit[n]\nphase c for i in 0..m\n    C.hit[i] = 1\n",
         "phase c for i in 0..m\n    for k in 0..m\n        C[i] = 1\n",
-        "phase c for i in 0..m\n    for k in 0..m\n        C[k] = 1\n", "",
+        "phase c for i in 0..m\n    for k in 0..m\n        C[k] = 1\n",
+        "",
     };
     enum { N = sizeof text / sizeof *text };
     Bed b;
@@ -242,7 +251,8 @@ static const Refusal refusals[] = {
       "J.start does not weigh this phase; no start array does" },
     { L "phase c for i in 0..m balance J.start\n    for e in E.start[i]..m\n", ST_CHECK, 6, 31,
       "J.start does not weigh this phase; write E.start" },
-    { L "phase c\n    C[0] = 1\n    C[1] = 1\n", ST_CHECK, 6, 7, "is one line and what is below it" },
+    { L "phase c\n    C[0] = 1\n    C[1] = 1\n", ST_CHECK, 6, 7,
+      "is one line and what is below it" },
     { L "phase c\n", ST_CHECK, 6, 7, "is one line and what is below it, not 0" },
     { L "phase c for i in 0..m\n    for i in 0..n\n", ST_CHECK, 7, 9,
       "i is already the name of a local" },
@@ -285,10 +295,12 @@ static const Refusal refusals[] = {
       "expected `)`, found `3`" },
     { L "phase c for i in 0..m\n    C[i] = above(I, 0)\n", ST_CHECK, 7, 18,
       "wants an axis under another, and I is none" },
-    { L "phase c for i in 0..m\n    check i < 1\n", ST_PARSE, 7, 16, "expected `else` and what is" },
+    { L "phase c for i in 0..m\n    check i < 1\n", ST_PARSE, 7, 16,
+      "expected `else` and what is" },
     { L "phase c for i in 0..m\n    check i < 1 else none\n", ST_PARSE, 7, 22,
       "expected index, miss or overflow" },
-    { L "phase c for i in 0..m\n    check i else index\n", ST_CHECK, 7, 11, "a condition is needed" },
+    { L "phase c for i in 0..m\n    check i else index\n", ST_CHECK, 7, 11,
+      "a condition is needed" },
     { L "phase c for i in 0..m\n    let a: f16 = 1\n", ST_PARSE, 7, 12, "expected a type: bool" },
     { L "phase c for i in 0..m\n    let a: f32x0 = 1\n", ST_LIMIT, 7, 12, "1 to 1024 lanes" },
     { L "phase c for i in 0..m\n    let a: f32x1025 = 1\n", ST_LIMIT, 7, 12, "1 to 1024 lanes" },

@@ -112,7 +112,8 @@ TEST(a_pass_has_a_name_and_a_program_that_it_can_take)
     close_prog();
     open_prog("program u(m)\naxis I = m, U(I) = built : load < m\nf64 Y[I]\n"
               "u: U(i) |= i\ny: Y[i] = size(U)\n");
-    BAD(weft_prog_print_after(prog, "loops", &text), WEFT_E_LIMIT, "built axes are only interpreted");
+    BAD(weft_prog_print_after(prog, "loops", &text), WEFT_E_LIMIT,
+        "built axes are only interpreted");
     close_prog();
 }
 
@@ -125,6 +126,24 @@ TEST(a_program_without_meaning_goes_through_no_pass)
     ctx = weft_ctx_new();
     OK(weft_prog_parse(ctx, "t.weft", wrong, strlen(wrong), &prog));
     BAD(weft_prog_print_after(prog, "loops", &text), WEFT_E_CHECK, "Y is written with += here");
+    close_prog();
+}
+
+/* The order of a sum decides whether it overflows: what the program wrote is what is checked. */
+TEST(sums_of_the_program_keep_their_order)
+{
+    open_prog("program p(m)\ni64 Y[m]\n"
+              "y: for i in m: Y[i] = i + 9223372036854775807 + -9223372036854775807\n");
+    CHECK_HAS(after(prog, "loops"), "check fits(i + 9223372036854775807 + -9223372036854775807)");
+    close_prog();
+}
+
+/* The sum of the two constants does not fit, which must not be tried for ever. */
+TEST(constants_whose_sum_overflows_are_left_apart)
+{
+    open_prog("program p(m)\nf64 X[m], Y[m]\ny: for i in m: Y[i] = "
+              "X[i + 9223372036854775807 + 5 - 9223372036854775807]\n");
+    CHECK_HAS(after(prog, "loops"), "X[i + 9223372036854775807 + 5 - 9223372036854775807]");
     close_prog();
 }
 

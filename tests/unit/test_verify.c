@@ -21,10 +21,13 @@ static const Case cases[] = {
     { "program p(m, n)\naxis I = m, E(I) = seg : j < n, k < m sorted unique\nf32 A[E]\n", true },
     { "program p(m, n)\naxis I = m, E(I) = seg : j < n padded\nf32 A[E]\n", false },
     { "program p(m, n)\naxis I = m, E(I) = seg : j, k = j + 1 < n\nf32 A[E]\n", false },
-    { "program p(m, n)\naxis I = m : load < n sorted unique, E(I) = seg : j < n\nf32 A[E]\n", true },
+    { "program p(m, n)\naxis I = m : load < n sorted unique, E(I) = seg : j < n\nf32 A[E]\n",
+      true },
     { "program p(m, n)\naxis I = m, E(I) = seg, F(E) = 2 : j < n\nf32 A[F]\n", true },
     { "program p(m, n)\naxis I = m, E(I) = seg, F(E) = one : j < n\nf32 A[F]\n", true },
     { "program p(m, n)\naxis I = m, T = 3 : table {0, 2, 1} < n, E(I) = seg\nf32 A[E, T]\n", true },
+    { "program p(m, n)\naxis I = m, T = 3 : table {0, 1, 2} < n sorted, E(I) = seg\nf32 A[E, T]\n",
+      false },
     { "program p(m, n)\naxis I = m, K = m : c = ident < n, E(I) = seg\nf32 A[E, K]\n", true },
 };
 

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Checks, as few as possible: what has been tested is not tested again, and what does not change in
+ * a loop is tested (and searched for) once before it.  That leaves loops of nothing but stores. */
+#include "lower/lower_int.h"
+
+typedef struct Tests {
+    Prog *p;
+    const Node *phase;
+    Memo kept;     /* see lower_is_kept */
+    Memo known;    /* conditions that hold here, to themselves */
+    Expr **learnt; /* the same in order, so that they can be forgotten */
+    int n, cap;
+    bool *moving; /* by Local.id: changes in the loop that is being looked at */
+} Tests;
+
+static void learn(Tests *t, Expr *cond)
+{
+    if (!lower_is_kept(t->p, t->phase, cond, &t->kept))
+        return;
+    if (cond->op == OP_and) {
+        learn(t, cond->arg[0]);
+        learn(t, cond->arg[1]);
+    }
+    *ir_memo(t->p, &t->known, cond) = cond;
+    t->learnt = arena_grow(t->p->arena, t->learnt, t->n, &t->cap, sizeof *t->learnt);
+    t->learnt[t->n++] = cond;
+}
+
+static void forget(Tests *t, int from)
+{
+    while (t->n > from)
+        *ir_memo(t->p, &t->known, t->learnt[--t->n]) = NULL;
+}
+
+static bool is_known(Tests *t, Expr *cond)
+{
+    if (*ir_memo(t->p, &t->known, cond) != NULL)
+        return true;
+    if (cond->op == OP_and)
+        return is_known(t, cond->arg[0]) && is_known(t, cond->arg[1]);
+    return cond->op == OP_or && (is_known(t, cond->arg[0]) || is_known(t, cond->arg[1]));
+}
+
+static void add_check(Tests *t, const Node *n, NodeList *out)
+{
+    if (is_known(t, n->cond))
+        return;
+    learn(t, n->cond);
+    lower_append(t->p, out, loop_node(t->p, n));
+}
+
+static bool is_moving(Tests *t, Expr *e, Memo *fixed)
+{
+    if (*ir_memo(t->p, fixed, e) != NULL)
+        return false;
+    if (e->op == OP_local && t->moving[e->local->id])
+        return true;
+    for (int i = 0; i < e->nargs; i++)
+        if (is_moving(t, e->arg[i], fixed))
+            return true;
+    *ir_memo(t->p, fixed, e) = e;
+    return false;
+}
+
+/* A check or a search of the loop's body as it stands before the loop: where the loop does not run
+ * nothing is tested, and nothing is found. */
+static Node before_loop(Tests *t, const Node *loop, const Node *n)
+{
+    Prog *p = t->p;
+    bool runs = loop->lo->op == OP_int && loop->hi->op == OP_int && loop->lo->i < loop->hi->i;
+    Expr *go = ir_op2(p, OP_lt, loop->lo, loop->hi);
+    Node c = *n;
+
+    if (!runs && n->kind == N_CHECK)
+        c.cond = ir_op2(p, OP_or, ir_op1(p, OP_not, go), n->cond);
+    else if (!runs)
+        c.value = ir_node(p, OP_select, (Expr *[]){ go, n->value, ir_int(p, -1) }, 3);
+    return c;
+}
+
+/* Moves what does not change out of a loop, in its order; the rest is left in body. */
+static void hoist(Tests *t, const Node *loop, NodeList *body, NodeList *out)
+{
+    NodeList left = { 0 };
+    Memo fixed = { 0 };
+
+    t->moving[loop->local->id] = true;
+    for (int i = 0; i < body->n; i++) {
+        Node *n = body->node[i], moved;
+        Expr *e = n->kind == N_CHECK ? n->cond : n->kind == N_LET ? n->value : NULL;
+
+        if (e == NULL || is_moving(t, e, &fixed) || !lower_is_kept(t->p, t->phase, e, &t->kept)) {
+            if (n->kind == N_LET)
+                t->moving[n->local->id] = true;
+            lower_append(t->p, &left, n);
+            continue;
+        }
+        moved = before_loop(t, loop, n);
+        if (n->kind == N_CHECK)
+            add_check(t, &moved, out);
+        else
+            lower_append(t->p, out, loop_node(t->p, &moved));
+    }
+    *body = left;
+}
+
+static NodeList check_list(Tests *, Node *const *n, int count);
+
+static void check_body(Tests *t, const Node *n, NodeList *out)
+{
+    int mark = t->n;
+    NodeList body;
+    Node c = *n;
+
+    if (n->kind == N_IF)
+        learn(t, n->cond);
+    body = check_list(t, n->body, n->nbody);
+    forget(t, mark);
+    if (n->kind == N_FOR && n->how == FOR_SERIAL)
+        hoist(t, n, &body, out);
+    c.body = body.node;
+    c.nbody = body.n;
+    if (body.n > 0)
+        lower_append(t->p, out, loop_node(t->p, &c));
+}
+
+static NodeList check_list(Tests *t, Node *const *n, int count)
+{
+    NodeList out = { 0 };
+
+    for (int i = 0; i < count; i++) {
+        if (n[i]->kind == N_CHECK)
+            add_check(t, n[i], &out);
+        else if (n[i]->kind == N_FOR || n[i]->kind == N_IF)
+            check_body(t, n[i], &out);
+        else
+            lower_append(t->p, &out, n[i]);
+    }
+    return out;
+}
+
+void lower_checks(Kernel *k)
+{
+    int n = 0;
+
+    for (int i = 0; i < k->n; i++) {
+        Tests t = { .p = k->p, .phase = k->phase[i] };
+        NodeList out;
+        Node *phase;
+
+        t.moving = arena_array(k->p->arena, k->p->nlocal, sizeof *t.moving);
+        out = check_list(&t, &k->phase[i], lower_has_registers(k->phase[i]) ? 0 : 1);
+        phase = lower_has_registers(k->phase[i]) ? k->phase[i] : lower_phase(k->p, &out);
+        if (phase != NULL)
+            k->phase[n++] = phase;
+    }
+    k->n = n;
+    lower_done(k, k->p->stage);
+}
