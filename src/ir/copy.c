@@ -20,6 +20,12 @@ static void *dup(Copy *c, const void *p, int64_t n, size_t elem)
     return p == NULL ? NULL : arena_copy(c->to->arena, p, (size_t)n * elem);
 }
 
+/* The same for what is there, be it empty. */
+static void *dup_all(Copy *c, const void *p, int64_t n, size_t elem)
+{
+    return arena_copy(c->to->arena, p, (size_t)n * elem);
+}
+
 static const char *copy_name(Copy *c, const char *s)
 {
     return s == NULL ? NULL : ir_symbol(c->to, s, strlen(s))->name;
@@ -72,7 +78,7 @@ static void copy_axis(Copy *c, const Axis *from, Axis *to)
 
 static void copy_expr(Copy *c, Expr *from, struct Expr *to)
 {
-    Expr **arg = dup(c, from->arg, from->nargs, sizeof *arg);
+    Expr **arg = arena_copy(c->to->arena, from->arg, from->nargs * sizeof *arg);
 
     *to = *from;
     for (int i = 0; i < from->nargs; i++)
@@ -113,12 +119,12 @@ static void copy_buf(Copy *c, const Buf *from, Buf *to)
 
 static Stmt *copy_stmt(Copy *c, const Stmt *from)
 {
-    Stmt *to = dup(c, from, 1, sizeof *from);
+    Stmt *to = dup_all(c, from, 1, sizeof *from);
 
-    to->bind = dup(c, from->bind, from->nbind, sizeof *from->bind);
+    to->bind = dup_all(c, from->bind, from->nbind, sizeof *from->bind);
     for (int i = 0; i < to->nbind; i++)
         to->bind[i] = c->to->var[to->bind[i]->id];
-    to->assign = dup(c, from->assign, from->nassign, sizeof *from->assign);
+    to->assign = dup_all(c, from->assign, from->nassign, sizeof *from->assign);
     for (int i = 0; i < to->nassign; i++) {
         Assign *a = &to->assign[i];
 
@@ -126,7 +132,7 @@ static Stmt *copy_stmt(Copy *c, const Stmt *from)
         a->out = expr_of(c, a->out);
         a->value = expr_of(c, a->value);
         a->guard = expr_of(c, a->guard);
-        a->at = dup(c, a->at, a->nat, sizeof *a->at);
+        a->at = dup_all(c, a->at, a->nat, sizeof *a->at);
         for (int k = 0; k < a->nat; k++)
             a->at[k] = (At){ expr_of(c, a->at[k].out), expr_of(c, a->at[k].value) };
     }
@@ -246,11 +252,12 @@ Prog *ir_copy(Arena *arena, const Prog *from)
     to->stmt = arena_array(arena, to->cap_stmt = to->nstmt, sizeof *to->stmt);
     to->decl = arena_array(arena, to->cap_decl = to->ndecl, sizeof *to->decl);
     to->table = dup(&c, from->table, from->cap_table, sizeof *from->table);
-    to->var_table = dup(&c, from->var_table, from->cap_var_table, sizeof *from->var_table);
+    to->var_table =
+        arena_copy(arena, from->var_table, from->cap_var_table * sizeof *from->var_table);
     for (uint32_t i = 0; i < to->cap_var_table; i++)
         if (to->var_table[i] != NULL)
             to->var_table[i] = to->var[to->var_table[i]->id];
-    to->dense = dup(&c, from->dense, from->ndense, sizeof *from->dense);
+    to->dense = arena_copy(arena, from->dense, (size_t)from->ndense * sizeof *from->dense);
     for (int i = 0; i < to->ndense; i++)
         to->dense[i] = axis_of(&c, to->dense[i]);
     copy_objects(&c);

@@ -47,11 +47,13 @@ static void require(Pos *c, Expr *cond, Fault fault)
 /* Whether an index is known to be below the extent of the axis that it indexes. */
 static bool is_proven(Expr *e, const Axis *x)
 {
-    const Axis *from = e->op == OP_coord || e->op == OP_loc ? e->var->axis : NULL;
-    bool plain = e->op == OP_loc || (e->op == OP_coord && from->coord[e->k].kind == C_IDENT);
+    const Axis *from;
+    bool plain;
 
-    if (x->extent != X_EXPR || from == NULL)
+    if (x->extent != X_EXPR || (e->op != OP_coord && e->op != OP_loc))
         return false;
+    from = e->var->axis;
+    plain = e->op == OP_loc || from->coord[e->k].kind == C_IDENT;
     if (plain && from->extent == X_EXPR && from->size == x->size)
         return true;
     return e->op == OP_coord && from->coord[e->k].bound == x->size;
