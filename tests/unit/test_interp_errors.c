@@ -335,10 +335,12 @@ TEST(no_array_can_lead_outside_another)
         "i64 q[I]\nf64 A[J], B[I, J, K], Y[n] fill 3\n"
         "y: Y[q[i]] max= B[i, q[i], (q[i], i)] + A[@q[i]] if stored(B[i, q[i], (i, i)])\n",
     };
+    static const int often[] = { ST_OK, ST_BIND, ST_RUN };
+    const int64_t rounds = test_scale(4000);
     uint64_t seed = 31;
     int ended[ST_COUNT] = { 0 };
 
-    for (int64_t round = 0; round < test_scale(4000); round++) {
+    for (int64_t round = 0; round < rounds; round++) {
         Bed b;
         Layout l;
 
@@ -356,7 +358,7 @@ TEST(no_array_can_lead_outside_another)
         ended[CATCH(&b.err, interp_run(&b.arena, b.prog, b.env))]++;
         bed_close(&b);
     }
-    CHECK(test_scale(4000) < 1000 ||
-          (ended[ST_OK] > 100 && ended[ST_BIND] > 100 && ended[ST_RUN] > 100));
-    CHECK_EQ(ended[ST_OK] + ended[ST_BIND] + ended[ST_RUN] + ended[ST_LIMIT], test_scale(4000));
+    for (int i = 0; i < 3 && rounds >= 1000; i++)
+        CHECK(ended[often[i]] > rounds / 40);
+    CHECK_EQ(ended[ST_OK] + ended[ST_BIND] + ended[ST_RUN] + ended[ST_LIMIT], rounds);
 }
