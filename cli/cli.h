@@ -17,8 +17,8 @@ typedef struct Command {
     int (*run)(const struct Command *, int argc, char **argv);
 } Command;
 
-extern const Command cmd_check, cmd_print, cmd_grad, cmd_run, cmd_emit, cmd_cache, cmd_list,
-    cmd_version;
+extern const Command cmd_op, cmd_check, cmd_print, cmd_grad, cmd_run, cmd_emit, cmd_cache,
+    cmd_gen, cmd_bench, cmd_list, cmd_version;
 
 /* "weft run: what; see weft run --help" on stderr; EXIT_USAGE. */
 int cli_usage(const Command *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -11,16 +11,17 @@
 #include <string.h>
 
 typedef struct Options {
-    const char *file, *target, *name; /* name NULL: to stdout */
+    const char *file, *target, *name, *schedule; /* name NULL: to stdout */
 } Options;
 
 static int parse(const Command *c, Options *o, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         const char *arg = argv[i];
-        const char **to = strcmp(arg, "-t") == 0   ? &o->target
-                          : strcmp(arg, "-o") == 0 ? &o->name
-                                                   : NULL;
+        const char **to = strcmp(arg, "-t") == 0           ? &o->target
+                          : strcmp(arg, "-o") == 0         ? &o->name
+                          : strcmp(arg, "--schedule") == 0 ? &o->schedule
+                                                           : NULL;
 
         if (to == NULL && arg[0] == '-' && arg[1] != 0)
             return cli_usage(c, "there is no option %s", arg);
@@ -62,7 +63,8 @@ static int emit_prog(weft_ctx *ctx, weft_prog *prog, const Options *o)
     const char *target = o->target != NULL ? o->target : "c", *text;
     int code;
 
-    if (weft_prog_emit(prog, target, WEFT_SOURCE, &text) != WEFT_OK)
+    if (weft_prog_schedule(prog, o->schedule) != WEFT_OK ||
+        weft_prog_emit(prog, target, WEFT_SOURCE, &text) != WEFT_OK)
         return cli_failed(ctx);
     if (o->name == NULL) {
         fputs(text, stdout);
@@ -78,7 +80,7 @@ static int emit_prog(weft_ctx *ctx, weft_prog *prog, const Options *o)
 
 static int emit(const Command *c, int argc, char **argv)
 {
-    Options o = { NULL, NULL, NULL };
+    Options o = { NULL, NULL, NULL, NULL };
     int code = parse(c, &o, argc, argv);
     weft_ctx *ctx;
     weft_prog *prog;
@@ -95,13 +97,14 @@ static int emit(const Command *c, int argc, char **argv)
 const Command cmd_emit = {
     "emit",
     "print a program as C that needs no library",
-    "usage: weft emit [FILE] [-t TARGET] [-o NAME]\n\n"
+    "usage: weft emit [FILE] [-t TARGET] [-o NAME] [--schedule TEXT]\n\n"
     "Prints a program (- or no FILE: the standard input) as one C file, with the function\n"
     "weft_run_PROGRAM(sizes, arrays), and its phases for callers with threads of their own.\n"
     "The heading of the text tells how to compile and call it.\n\n"
     "  -t TARGET  c (as it is without -t): for the vector registers of this machine, up to\n"
     "             WEFT_MAX_ISA; c:avx2 and so on: for others; weft list targets has them all\n"
-    "  -o NAME    write NAME.c and NAME.h instead\n\n"
+    "  -o NAME    write NAME.c and NAME.h instead\n"
+    "  --schedule TEXT  how loops are arranged, \"tile 8; ahead 0\" (weft list steps)\n\n"
     "examples:\n"
     "  weft emit spmm.weft | less\n"
     "  weft emit spmm.weft -t c:avx2 -o spmm && cc -O2 -mavx2 -mfma -c spmm.c\n",

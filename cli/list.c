@@ -49,8 +49,9 @@ static int version(const Command *c, int argc, char **argv)
 
 const Command cmd_list = {
     "list",
-    "list the types, functions, axes and keywords of the language, passes and targets",
-    "usage: weft list [types|functions|axes|keywords|passes|targets]\n\n"
+    "list the types, functions, axes and keywords of the language, passes, steps,"
+    " targets, operators",
+    "usage: weft list [types|functions|axes|keywords|passes|steps|targets|ops|options]\n\n"
     "Prints one table, or all of them, one row a line.\n\n"
     "examples:\n"
     "  weft list axes\n"

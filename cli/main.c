@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const Command *const commands[] = { &cmd_check, &cmd_print, &cmd_grad, &cmd_run,
-                                           &cmd_emit,  &cmd_cache, &cmd_list, &cmd_version };
+static const Command *const commands[] = { &cmd_op,   &cmd_check, &cmd_print,
+                                           &cmd_grad, &cmd_run,   &cmd_emit,
+                                           &cmd_cache, &cmd_gen,  &cmd_bench,
+                                           &cmd_list,  &cmd_version };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
 
 int cli_usage(const Command *c, const char *fmt, ...)

@@ -7,10 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef weft_status Step(weft_prog *, const char *option);
+typedef struct Options {
+    const char *after, *schedule; /* of print */
+} Options;
+
+typedef weft_status Step(weft_prog *, const Options *);
 
 /* Reads the one FILE and takes one step on it. */
-static int with_program(const Command *c, int argc, char **argv, Step *step, const char *option)
+static int with_program(const Command *c, int argc, char **argv, Step *step, const Options *o)
 {
     int code = EXIT_FAILED;
     weft_ctx *ctx;
@@ -23,14 +27,14 @@ static int with_program(const Command *c, int argc, char **argv, Step *step, con
     ctx = cli_ctx();
     prog = cli_read(ctx, argc > 1 ? argv[1] : NULL);
     if (prog != NULL)
-        code = step(prog, option) == WEFT_OK ? EXIT_GOOD : cli_failed(ctx);
+        code = step(prog, o) == WEFT_OK ? EXIT_GOOD : cli_failed(ctx);
     weft_ctx_free(ctx);
     return code;
 }
 
-static weft_status check_step(weft_prog *prog, const char *option)
+static weft_status check_step(weft_prog *prog, const Options *o)
 {
-    (void)option;
+    (void)o;
     return weft_prog_check(prog);
 }
 
@@ -39,32 +43,50 @@ static int check(const Command *c, int argc, char **argv)
     return with_program(c, argc, argv, check_step, NULL);
 }
 
-static weft_status print_step(weft_prog *prog, const char *pass)
+static weft_status print_step(weft_prog *prog, const Options *o)
 {
     const char *text;
-    weft_status status = pass != NULL ? weft_prog_print_after(prog, pass, &text)
-                                      : weft_prog_print(prog, &text);
+    weft_status status = weft_prog_schedule(prog, o->schedule);
 
+    if (status == WEFT_OK)
+        status = o->after != NULL ? weft_prog_print_after(prog, o->after, &text)
+                                  : weft_prog_print(prog, &text);
     if (status == WEFT_OK)
         fputs(text, stdout);
     return status;
 }
 
+static bool is_pass(const char *word)
+{
+    const char *name;
+
+    for (int i = 0; (name = weft_list("passes", i, NULL)) != NULL; i++)
+        if (strcmp(name, word) == 0)
+            return true;
+    return false;
+}
+
 static int print(const Command *c, int argc, char **argv)
 {
-    bool after = argc > 1 && strcmp(argv[1], "--after") == 0;
-    const char *name;
-    bool known = false;
+    Options o = { NULL, NULL };
+    int n = 1; /* the words that are not options move to the front */
 
-    if (!after)
-        return with_program(c, argc, argv, print_step, NULL);
-    if (argc < 3)
-        return cli_usage(c, "--after wants the name of a pass");
-    for (int i = 0; (name = weft_list("passes", i, NULL)) != NULL; i++)
-        known = known || strcmp(name, argv[2]) == 0;
-    if (!known)
-        return cli_usage(c, "there is no pass %s", argv[2]);
-    return with_program(c, argc - 2, argv + 2, print_step, argv[2]);
+    for (int i = 1; i < argc; i++) {
+        bool after = strcmp(argv[i], "--after") == 0;
+
+        if (!after && strcmp(argv[i], "--schedule") != 0)
+            argv[n++] = argv[i];
+        else if (i + 1 == argc)
+            return cli_usage(c, after ? "--after wants the name of a pass"
+                                      : "--schedule wants a text after it");
+        else
+            *(after ? &o.after : &o.schedule) = argv[++i];
+    }
+    if (o.after != NULL && !is_pass(o.after))
+        return cli_usage(c, "there is no pass %s", o.after);
+    if (o.schedule != NULL && o.after == NULL)
+        return cli_usage(c, "--schedule says nothing without --after");
+    return with_program(c, n, argv, print_step, &o);
 }
 
 const Command cmd_check = {
@@ -82,14 +104,16 @@ const Command cmd_check = {
 const Command cmd_print = {
     "print",
     "print a program in its plain form",
-    "usage: weft print [--after PASS] [FILE]\n\n"
+    "usage: weft print [--after PASS [--schedule TEXT]] [FILE]\n\n"
     "Reads a program (- or no FILE: the standard input) and prints it in one form: labels given,\n"
     "short names where they fit, comments gone. The output reads back to the same program.\n\n"
     "  --after PASS  as it is after this pass on the way to a kernel: a program of a later stage\n"
-    "                (weft list passes)\n\n"
+    "                (weft list passes)\n"
+    "  --schedule TEXT  with loops arranged so, \"tile 8; ahead 0\" (weft list steps)\n\n"
     "examples:\n"
     "  weft print spmm.weft\n"
     "  weft print --after positions spmm.weft\n"
+    "  weft print --after tiles --schedule 'tile 2' spmm.weft\n"
     "  weft print < spmm.weft > plain.weft\n",
     print,
 };

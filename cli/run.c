@@ -15,8 +15,8 @@ typedef struct Pair { /* of NAME=VALUE; the text of argv, cut at the sign */
 } Pair;
 
 typedef struct Options {
-    const char *file, *target; /* target NULL: c where that is possible */
-    Pair *in, *set, *out;      /* each with room for all of argv */
+    const char *file, *target, *schedule; /* target NULL: c where that is possible */
+    Pair *in, *set, *out;                 /* each with room for all of argv */
     int nin, nset, nout;
 } Options;
 
@@ -58,6 +58,12 @@ static int parse(const Command *c, Options *o, int argc, char **argv)
             o->target = argv[++i]; /* argv ends in NULL */
             if (check_target(c, o->target) != EXIT_GOOD)
                 return EXIT_USAGE;
+            continue;
+        }
+        if (strcmp(arg, "--schedule") == 0) {
+            o->schedule = argv[++i];
+            if (o->schedule == NULL)
+                return cli_usage(c, "--schedule wants a text after it");
             continue;
         }
         pair = list_of(o, arg, n);
@@ -150,6 +156,8 @@ static weft_status run_with(weft_ctx *ctx, weft_prog *prog, const Options *o, bo
     weft_status status = weft_args_new(prog, &args);
 
     if (status == WEFT_OK)
+        status = weft_prog_schedule(prog, o->schedule);
+    if (status == WEFT_OK)
         status = bind(args, o);
     if (status == WEFT_OK && o->target != NULL && strcmp(o->target, "interp") == 0)
         status = weft_run(args);
@@ -198,7 +206,7 @@ const Command cmd_run = {
     "run",
     "run a program on files",
     "usage: weft run [FILE] [-t TARGET] [--in NAME=PATH]... [--set SIZE=N]...\n"
-    "                [--out NAME=PATH]...\n\n"
+    "                [--out NAME=PATH]... [--schedule TEXT]\n\n"
     "Runs a program (- or no FILE: the standard input).\n\n"
     "  -t TARGET        c: machine code, through the system's C compiler and a cache\n"
     "                   interp: the interpreter, at any size\n"
@@ -209,7 +217,9 @@ const Command cmd_run = {
     "                     a.mtx:T              its transpose\n"
     "  --set SIZE=N     set a size; one that is not set is solved from the shapes\n"
     "  --out NAME=PATH  write a result to x.npy or, a matrix, to x.mtx;\n"
-    "                   results without --out are shown\n\n"
+    "                   results without --out are shown\n"
+    "  --schedule TEXT  how the loops of machine code are arranged, \"tile 8; ahead 0\"\n"
+    "                   (weft list steps)\n\n"
     "examples:\n"
     "  weft run spmm.weft --in A=a.mtx --in B=b.npy --out C=c.npy\n"
     "  weft run coo.weft --in E.i=g.npz:row --in E.j=g.npz:col --in A=w.npy --set m=64\n"

@@ -100,8 +100,9 @@ typedef void weft_verbose(void *user, const char *line);
 WEFT_API WEFT_MUST weft_status weft_ctx_verbose(weft_ctx *ctx, weft_verbose *fn, void *user);
 
 /* The tables of the library, for help and completion: `what` is "types", "functions", "axes",
- * "keywords", "passes" or "targets"; NULL lists these names.  Returns row i and, in *note (which
- * may be NULL), a word on it; NULL after the last row. */
+ * "keywords", "passes", "steps" (of schedules), "targets", "ops" or "options" (of ops); NULL lists
+ * these names.  Returns row i and, in *note (which may be NULL), a word on it; NULL after the last
+ * row. */
 WEFT_API const char *weft_list(const char *what, int i, const char **note);
 
 typedef struct weft_prog weft_prog;
@@ -112,6 +113,11 @@ WEFT_API WEFT_MUST weft_status weft_prog_parse(weft_ctx *ctx, const char *file, 
                                                size_t n, weft_prog **out);
 /* The same from a file of up to 64 MB; "-" is the standard input. */
 WEFT_API WEFT_MUST weft_status weft_prog_read(weft_ctx *ctx, const char *path, weft_prog **out);
+
+/* The program of an operator of weft_list("ops", ...): `spec` is its name and any of its options,
+ * as in "spmm" (f32, CSR) or "spmm:f64:csc:heads".  It is a program as any other;
+ * docs/operators.md has its formula and its buffers.  The caller owns *out, as above. */
+WEFT_API WEFT_MUST weft_status weft_prog_op(weft_ctx *ctx, const char *spec, weft_prog **out);
 
 /* A program built piece by piece: `head` is its name and sizes, "spmm(m, n, f)". */
 WEFT_API WEFT_MUST weft_status weft_prog_new(weft_ctx *ctx, const char *head, weft_prog **out);
@@ -142,6 +148,13 @@ WEFT_API WEFT_MUST weft_status weft_prog_check(weft_prog *prog);
 /* The program as text, which reads back to the same program.  The text is the program's, until
  * its next call. */
 WEFT_API WEFT_MUST weft_status weft_prog_print(weft_prog *prog, const char **out);
+
+/* How the loops of a program are arranged on the way to a kernel: steps of weft_list("steps", ...),
+ * "tile 8; panel 64; pack 1"; what is not mentioned stays as it is by default.  NULL: the default
+ * again.  It holds for weft_prog_print_after and weft_prog_emit, and for kernels compiled after it.
+ * Results have the same bits for any schedule but for `tile` and `jam`, which change the order of
+ * sums over contiguous elements. */
+WEFT_API WEFT_MUST weft_status weft_prog_schedule(weft_prog *prog, const char *text);
 
 /* The same after a pass on the way to a kernel, one of weft_list("passes", ...): a program of a
  * later stage, which reads, checks and runs as any other.  docs/ir.md has its text.  WEFT_E_LIMIT:
@@ -244,7 +257,7 @@ WEFT_API WEFT_MUST weft_status weft_run(weft_args *args);
  * until weft_kernel_free; otherwise *out is NULL.
  *
  * When there is no compiler, or it fails, or the program is one that is only interpreted so far
- * (built axes, some searches), the kernel interprets: weft_warning and weft_kernel_info say why. */
+ * (some searches), the kernel interprets: weft_warning and weft_kernel_info say why. */
 typedef struct weft_kernel weft_kernel;
 
 WEFT_API WEFT_MUST weft_status weft_kernel_compile(weft_prog *prog, weft_kernel **out);
@@ -256,11 +269,32 @@ WEFT_API void weft_kernel_free(weft_kernel *kernel); /* NULL is allowed */
  *   WEFT_E_RUN, outputs and inouts hold anything, those of weft_args_get too.
  * - Structure arrays (J.start, E.j) are read, checked and copied in the first run after one is
  *   bound; later runs use the copies.  After a change of their elements, bind them again.
+ * - The first run with i32 structure compiles the kernel again, for that.
  * - A run that binds only arrays of the same shapes as before allocates nothing.
+ * - Structure that the program builds, and buffers over it, are made in the library's memory in
+ *   every run, and copied to what is bound.
  * - A write of one element twice by `=` is not noticed.
  * - A kernel that interprets refuses problems of more than about 1e8 scalar operations
  *   (WEFT_E_LIMIT); weft_run takes them. */
 WEFT_API WEFT_MUST weft_status weft_kernel_run(weft_kernel *kernel, weft_args *args);
+
+/* What the first run does before it computes: checks and copies structure, compiles for its types,
+ * transposes what the kernel wants transposed.  The runs after it find that done.  For a kernel
+ * that interprets, nothing. */
+WEFT_API WEFT_MUST weft_status weft_kernel_plan(weft_kernel *kernel, weft_args *args);
+
+/* What the arguments hold for the last kernel that they ran by or were planned for.  WEFT_E_ARG:
+ * there is nothing. */
+typedef struct weft_plan {
+    int64_t made;            /* plans so far: another one for other shapes, structure or kernel */
+    double ms, transpose_ms; /* that the last took, without a compile; of these, transposing */
+    int transposes;
+    int64_t bytes; /* of memory */
+} weft_plan;
+WEFT_API WEFT_MUST weft_status weft_args_plan(weft_args *args, weft_plan *out);
+
+/* As weft_prog_schedule, for one kernel, from its next run on; the program keeps its own. */
+WEFT_API WEFT_MUST weft_status weft_kernel_schedule(weft_kernel *kernel, const char *text);
 
 /* How a kernel came to be.  The texts are the kernel's. */
 typedef struct weft_info {
@@ -280,7 +314,7 @@ WEFT_API WEFT_MUST weft_status weft_kernel_source(weft_kernel *kernel, const cha
  * its functions.  weft_run_NAME(sizes, arrays as weft_prog_arg lists them) runs the program on the
  * calling thread and returns 0 or a fault.  `target` is "c", for the vector registers of this
  * machine, or "c:avx2" and so on.  The text is the program's, until its next call.  WEFT_E_LIMIT: a
- * program that is only interpreted so far. */
+ * program that is only interpreted so far, or that builds an axis. */
 typedef enum weft_part { WEFT_SOURCE, WEFT_HEADER } weft_part;
 WEFT_API WEFT_MUST weft_status weft_prog_emit(weft_prog *prog, const char *target, weft_part part,
                                               const char **out);
@@ -310,6 +344,64 @@ WEFT_API WEFT_MUST weft_status weft_args_write(weft_args *args, const char *name
 /* The same as text for people: name, type, shape and values, the middle of long ones left out.
  * The text is the arguments', until their next call. */
 WEFT_API WEFT_MUST weft_status weft_args_print(weft_args *args, const char *name, const char **out);
+
+/* The shape (ndim extents) that the sizes and structure arrays bound so far give an array; other
+ * buffers need not be bound yet.  WEFT_E_BIND: a size is not known. */
+WEFT_API WEFT_MUST weft_status weft_args_shape(weft_args *args, const char *name, int64_t *out);
+
+/* What this machine can do: measured when it is first asked for, by one thread [0] and by one for
+ * each CPU [1], which takes some seconds, and kept in the cache directory; `again` 1 measures anew.
+ * Without a compiler it is a guess: measured is 0 and weft_warning says why.  The text, which has
+ * all that was measured, is the context's, until the next of these calls. */
+typedef struct weft_machine {
+    const char *text;
+    int threads, measured;
+    int64_t cache[3];              /* bytes: L1 and L2 of a core, L3 */
+    double fma_f32[2], fma_f64[2]; /* GFLOP/s */
+    double triad[4][2];            /* GB/s of a = b + s * c, in L1, L2, L3 and memory */
+} weft_machine;
+WEFT_API WEFT_MUST weft_status weft_machine_get(weft_ctx *ctx, int again, weft_machine *out);
+
+/* GB/s of reading random rows of this many bytes from a table of this many bytes; `threads` 0: one
+ * for each CPU. */
+WEFT_API WEFT_MUST weft_status weft_machine_gather(weft_ctx *ctx, double row, double table,
+                                                   int threads, double *out);
+
+/* What a run with these arguments asks of the machine, and the seconds that each resource alone
+ * takes.  The limit is the largest of compute, stream and gather; where few rows are gathered more
+ * often than others a run may be faster.  WEFT_E_LIMIT: not known for this program. */
+typedef struct weft_cost {
+    double flops;
+    double read, written;   /* bytes: each array once */
+    double gathered;        /* bytes of rows at places that only the data tell */
+    double loads, stores;   /* bytes, to and from registers */
+    double compute_s, ports_s, stream_s, gather_s;
+    double limit_s, predicted_s;
+} weft_cost;
+WEFT_API WEFT_MUST weft_status weft_args_cost(weft_args *args, int threads, weft_cost *out);
+/* The time that the model predicts for a schedule of the program's loops (weft_kernel_schedule;
+ * NULL: the default), to compare schedules. */
+WEFT_API WEFT_MUST weft_status weft_args_predict(weft_args *args, const char *schedule, int threads,
+                                                 double *seconds);
+
+/* A graph as CSR: from a file (.mtx; .npz with start and col, indptr and indices, or n and row and
+ * col, or head and tail) or made by a generator, the same on every machine:
+ *   uniform:n=1000:nnz=8000:seed=1           entries anywhere
+ *   powerlaw:n=1000:nnz=8000:a=2.1:max=300   degrees d of rows and columns with frequency d^-a, at
+ *                                            most max; no row empty where nnz allows it
+ *   rmat:n=1000:nnz=8000:a=0.57:b=0.19:c=0.19    Kronecker quarters; at most nnz
+ *   banded:n=1000:w=3                        w entries on each side of the diagonal
+ * Columns ascend in each row, each at most once.  The arrays are of `type`, WEFT_I32 or WEFT_I64,
+ * and the context's, until the next of these calls. */
+typedef struct weft_graph {
+    int64_t m, n, nnz;
+    weft_type type;
+    const void *start, *col; /* m + 1 and nnz */
+} weft_graph;
+WEFT_API WEFT_MUST weft_status weft_graph_make(weft_ctx *ctx, const char *source, weft_type type,
+                                               weft_graph *out);
+/* The last graph of the context written to a file, .mtx (a pattern) or .npz (n, start, col). */
+WEFT_API WEFT_MUST weft_status weft_graph_write(weft_ctx *ctx, const char *path);
 
 #ifdef __cplusplus
 }

@@ -27,9 +27,10 @@ row() {
 }
 
 table() { # what takes longest comes first, so that the two lanes end together
-    local r=build/release a=build/asan f n reader
+    local r=build/release a=build/asan t=build/tsan race=-fsanitize=thread f n reader
     row build               fast  600 -              "tests/tree.sh release"
     row build-asan          full  600 -              "tests/tree.sh asan"
+    row build-tsan          full  600 -              "tests/tree.sh tsan"
 
     for reader in ir mtx npy npz; do
         row "fuzz/$reader"      check  60 build      "$r/weft_fuzz $reader 20000 1"
@@ -50,7 +51,16 @@ table() { # what takes longest comes first, so that the two lanes end together
 
     row kernel              fast  400 build          "WEFT_TEST_SCALE=$scale $r/weft_kernel"
     row kernel/examples     fast  120 build          "$r/weft_kernel files cc examples/*.weft tests/kernel/cases/*.weft"
+    row kernel/variants     full  400 build          "$r/weft_kernel variants examples/*.weft tests/kernel/cases/*.weft"
+    row kernel/native       full  600 build          "$r/weft_kernel run 1000 30001 fast 250"
+    row kernel/neon         full  600 -              "bash tests/neon.sh"
+    row kernel/selftest     full  200 build          "$r/weft_kernel selftest"
     row asan/kernel         full  400 build-asan     "WEFT_TEST_SCALE=10 $a/weft_kernel"
+    row tsan/kernel         full  400 build-tsan     "WEFT_TEST_SCALE=2 $t/weft_kernel"
+    row tsan/run            full  240 build-tsan     "WEFT_TEST_SCALE=5 $t/weft_unit test_run"
+    row tsan/parts          full  240 build-tsan     "WEFT_CFLAGS=$race $t/weft_unit test_kernel_parts"
+    row tsan/calls          full  240 build-tsan     "WEFT_TEST_SCALE=5 WEFT_CFLAGS=$race $t/weft_unit test_kernel_threads"
+    row tsan/jit            full  240 build-tsan     "WEFT_TEST_SCALE=5 $t/weft_jit threads"
     row jit                 fast  180 build          "WEFT_TEST_SCALE=$scale $r/weft_jit"
     row asan/jit            full  240 build-asan     "WEFT_TEST_SCALE=10 $a/weft_jit"
     row unit                fast  120 build          "WEFT_TEST_SCALE=$scale $r/weft_unit"

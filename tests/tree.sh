@@ -11,16 +11,22 @@ name=$1
 shift
 . tests/tool.sh
 
-options=(-DWEFT_WERROR=ON -DWEFT_TESTS=ON)
+options=(-DWEFT_WERROR=ON -DWEFT_TESTS=ON) only=()
 case $name in
 release) ;;
 asan) options+=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O1 -g"
                 -DWEFT_SANITIZE=address,undefined) ;;
+tsan) options+=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O1 -g" -DWEFT_SANITIZE=thread
+                -DWEFT_WERROR=OFF) ;; # which makes gcc guess about the length of formatted numbers
 clang) need clang "clang build" || exit 0
        options+=(-DCMAKE_C_COMPILER=clang) ;;
 analyzer) need gcc "gcc -fanalyzer" || exit 0
           options+=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug
                     -DCMAKE_C_FLAGS=-fanalyzer -DWEFT_TESTS=OFF) ;;
+neon) need aarch64-linux-gnu-gcc "NEON" "gcc-aarch64-linux-gnu libc6-dev-arm64-cross" || exit 0
+      only=(--target weft_kernel)
+      options+=(-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64
+                -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc) ;;
 coverage) need gcov "coverage" || exit 0
           options+=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug -DWEFT_COVERAGE=ON) ;;
 *) echo "tree.sh: no tree named $name" >&2; exit 2 ;;
@@ -35,7 +41,7 @@ if [ "${options[*]}" != "$(cat "build/$name/.options" 2>/dev/null)" ]; then
         { cat "build/.$name.log"; exit 1; }
     echo "${options[*]}" >"build/$name/.options"
 fi
-cmake --build "build/$name" -j "${WEFT_JOBS:-2}" >"build/.$name.log" 2>&1 9>&- ||
+cmake --build "build/$name" "${only[@]}" -j "${WEFT_JOBS:-2}" >"build/.$name.log" 2>&1 9>&- ||
     { grep -vE '^(\[|--)' "build/.$name.log"; exit 1; }
 exec 9>&-
 [ $# = 0 ] || exec "$@"

@@ -23,13 +23,16 @@ from ._lib import (
     ParseError,
     RunError,
 )
+from ._ops import sddmm, segment_reduce, softmax, spmm, spmv
 from ._program import Argument, Info, Kernel, Program
+from ._sparse import forget, freeze
 
 __version__ = _lib.lib.weft_version().decode()
 
 __all__ = [
     "Argument", "ArgumentError", "BindError", "CheckError", "Error", "FileError", "Info", "Kernel",
-    "LimitError", "OutOfMemory", "ParseError", "Program", "RunError", "set_threads",
+    "LimitError", "OutOfMemory", "ParseError", "Program", "RunError", "forget", "freeze", "sddmm",
+    "segment_reduce", "set_threads", "softmax", "spmm", "spmv",
 ]
 
 

@@ -23,6 +23,10 @@ def type_name(code: int) -> str:
     return _TYPES[code]
 
 
+def type_code(type: str) -> int:
+    return _TYPES.index(type)
+
+
 def dtype_of(type: str) -> np.dtype:
     """How NumPy holds the type; bf16, which it does not know, as the bits in uint16."""
     return _DTYPES[type]

@@ -88,6 +88,7 @@ _FUNCTIONS = {
     "weft_ctx_threads": [c_void_p, c_int],
     "weft_ctx_verbose": [c_void_p, _VERBOSE, c_void_p],
     "weft_prog_parse": [c_void_p, c_char_p, c_char_p, c_size_t, POINTER(c_void_p)],
+    "weft_prog_op": [c_void_p, c_char_p, POINTER(c_void_p)],
     "weft_prog_print": [c_void_p, POINTER(c_char_p)],
     "weft_prog_emit": [c_void_p, c_char_p, c_int, POINTER(c_char_p)],
     "weft_prog_nargs": [c_void_p, POINTER(c_int)],
@@ -101,6 +102,7 @@ _FUNCTIONS = {
     "weft_run": [c_void_p],
     "weft_kernel_compile": [c_void_p, POINTER(c_void_p)],
     "weft_kernel_run": [c_void_p, c_void_p],
+    "weft_kernel_schedule": [c_void_p, c_char_p],
     "weft_kernel_info": [c_void_p, POINTER(Info)],
     "weft_kernel_source": [c_void_p, POINTER(c_char_p)],
 }

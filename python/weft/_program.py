@@ -75,6 +75,12 @@ class Program:
         with open(path, encoding="utf-8") as f:
             return cls(f.read(), os.fspath(path))
 
+    @classmethod
+    def op(cls, spec: str) -> "Program":
+        """The program of an operator, "spmm:f64:csc:heads": see docs/operators.md."""
+        with _lib.lock:
+            return cls._of(_lib.new(lib.weft_prog_op, _lib.context(), spec.encode()))
+
     @property
     def text(self) -> str:
         """The program in its plain form, which reads back to the same program."""
@@ -136,6 +142,12 @@ class Kernel:
                  **more: Any) -> Result:
         with _lib.lock:
             return self._caller.run({**arrays, **more} if arrays else more, out)
+
+    def schedule(self, text: Optional[str]) -> None:
+        """How loops are arranged from the next call on, "tile 8; ahead 0": see docs/running.md.
+        None: the default."""
+        with _lib.lock:
+            check(lib.weft_kernel_schedule(self._handle, None if text is None else text.encode()))
 
     @property
     def info(self) -> Info:

@@ -16,12 +16,16 @@
 #define WEFT_API_INT_H
 
 #include "base/base.h"
+#include "cost/cost.h"
 #include "format/format.h"
 #include "ir/ir.h"
+#include "sched/sched.h"
 #include "weft.h"
 
+struct GeomGraph;
 struct JitReport;
 struct Kernel;
+struct Machine;
 struct Plan;
 struct Pool;
 
@@ -55,10 +59,18 @@ struct weft_ctx {
     struct Jit *jit;   /* made when first needed */
     struct Pool *pool; /* likewise */
     int threads;       /* of the pool; 0: the default */
+    int64_t part;      /* entries that are worth a part of a row; 0: the default */
     weft_verbose *verbose;
     void *verbose_user;
     unsigned kernels; /* made so far */
     Box *listed;      /* of weft_cache_list */
+    Box *graph;       /* of weft_graph_make, which has */
+    struct GeomGraph *graph_data;
+    const struct Machine *machine; /* once it was asked for, and its text */
+    const char *machine_text;
+    Box *machine_box;
+    Machine guess; /* what is known without measuring */
+    bool guessed;
     char message[MAX_MESSAGE], warning[MAX_MESSAGE];
 };
 
@@ -89,7 +101,8 @@ typedef struct Body { /* a program as read, immutable, shared by its handle and 
 struct weft_prog {
     Handle h;
     Body *body;
-    Box *printed;
+    Box *printed, *scheduled; /* texts: the last that was printed; the next */
+    const char *sched;        /* what the caller wants; NULL: the default */
 };
 
 typedef struct View { /* an array of the caller, checked */
@@ -129,15 +142,16 @@ struct weft_args {
     Result *result;
     Box *printed;
     struct Plan *plan; /* of the last kernel, or NULL */
+    int64_t plans;     /* made so far */
     unsigned shapes;   /* counts changes of sizes, shapes and of what is bound at all */
     bool fresh;        /* some Bound is */
 };
 
 typedef struct Isa {
     const char *target, *arch; /* "c:avx2" */
-    int bytes;           /* of a vector register */
-    const char *flag[6]; /* of the C compiler; NULL at the end */
-    const char *macro;   /* that the compiler defines then; NULL: always */
+    int bytes, registers;      /* of a vector register; how many there are */
+    const char *flag[8];       /* of the C compiler; NULL at the end */
+    const char *macro;         /* that the compiler defines then; NULL: always */
 } Isa;
 
 typedef struct Lowered { /* a program as C text, and what a run of it needs to know */
@@ -149,16 +163,29 @@ typedef struct Lowered { /* a program as C text, and what a run of it needs to k
     size_t nsource;
 } Lowered;
 
+typedef struct VariantKey { /* what a kernel can be compiled for */
+    const uint8_t *index;   /* by argument: T_i32 where structure is read as such, else 0 */
+    const char *sched;      /* the text of a schedule; NULL: the default */
+} VariantKey;
+
+typedef struct Variant {
+    VariantKey key;
+    Lowered *lowered; /* NULL: there is no C text */
+    struct JitModule *module;
+    void **fn;              /* by phase */
+    const char *how, *name; /* where it was found, and by what name in the cache */
+    const char *why;        /* there is no machine code; NULL: there is */
+} Variant;
+
 struct weft_kernel {
     Handle h;
     Body *body;
     Box *box; /* of all below */
     unsigned number;
-    Lowered *lowered; /* NULL: there is no C text */
-    struct JitModule *module;
-    void **fn;           /* by phase */
-    const char *how, *key;
-    const char *why; /* the kernel interprets; NULL: it does not */
+    Variant **variant;   /* the first is made with the kernel, for i64: without it the kernel */
+    int n, cap;          /* interprets; the others when a run asks for them */
+    const Variant *last; /* that ran, or the first */
+    const char *sched;   /* what the caller wants; NULL: what the model thinks best */
 };
 
 /* ctx.c */
@@ -203,51 +230,97 @@ void view_scatter(const View *, const void *from);
 void api_check_overlap(weft_args *);
 
 /* bind.c: from what is bound to an environment for a run: sizes known, structure and shapes
- * verified, but for arrays over built axes.  For a kernel structure is i64, and of buffers only
- * those are there that a matrix was packed into. */
-Env *api_env(weft_args *, Arena *, bool for_kernel);
-Array *api_place(const Env *, const Arg *); /* of an array in the environment */
-bool api_is_built(const Arg *);             /* its shape is known after the run only */
+ * verified, but for arrays over built axes.  For a kernel, by the threads of a pool: structure is
+ * copied, and of buffers only those are there that a matrix was packed into.  Without a pool: for
+ * the interpreter. */
+Env *api_env(weft_args *, Arena *, struct Pool *);
+Env *api_env_of_structure(weft_args *, Arena *); /* when no buffer is bound yet */
+Array *api_place(const Env *, const Arg *);      /* of an array in the environment */
+bool api_is_built(const Arg *);                  /* its shape is known after the run only */
 /* The shape (of ndim extents) that the environment gives the array of an argument. */
 void api_shape(Arena *, const Prog *, const Env *, const Arg *, int64_t *out);
 /* Throws when an array that is bound has another shape; only those over built axes, or the rest. */
 void api_check_shapes(weft_args *, const Env *, bool built);
 
 /* verify.c: true when the structure is right; false when that takes a closer look, or is wrong. */
-bool api_is_right(const Prog *, const Env *);
+bool api_is_right(const Prog *, const Env *, struct Pool *); /* NULL: by this thread */
 
 /* target.c */
-static inline const char *isa_name(const Isa *isa) { return isa->target + 2; }
-const Isa *api_isa(weft_ctx *);                           /* throws for a bad WEFT_MAX_ISA */
+static inline const char *isa_name(const Isa *isa)
+{
+    return isa->target + 2;
+}
+const Isa *api_isa(weft_ctx *);                          /* throws for a bad WEFT_MAX_ISA */
 const Isa *api_find_isa(weft_ctx *, const char *target); /* "c", "c:avx2"; throws */
-const char *api_target(int i, const char **note);         /* a row of the table; or NULL */
+const char *api_target(int i, const char **note);        /* a row of the table; or NULL */
 
-/* kernel.c */
+/* kernel.c: finds or makes the variant for this key; the first when it cannot be made. */
+const Variant *kernel_variant(weft_kernel *, const VariantKey *);
+static inline const char *kernel_why(const weft_kernel *k)
+{
+    return k->variant[0]->why;
+}
 void kernel_drop(weft_kernel *);
 struct Jit *api_jit(weft_ctx *);
+
+typedef struct Aim { /* what a program is compiled for, and how */
+    const Isa *isa;
+    Sched sched;
+} Aim;
 
 /* pipeline.c: passes, each by what it needs and gives; the last row has no name. */
 typedef struct Pass {
     const char *name, *note;
     Stage needs, gives;
-    void (*run)(struct Kernel *, const Isa *);
+    void (*plain)(struct Kernel *); /* one of the two: */
+    void (*run)(struct Kernel *, const struct Aim *);
 } Pass;
 extern const Pass api_pass[];
 const Pass *api_find_pass(Prog *, const char *name); /* throws */
 /* Runs the passes up to this one, or all, on p itself; alone: for one thread, without a plan.
  * Throws ST_LIMIT for what is only interpreted. */
-struct Kernel *api_lower_to(Prog *p, const Isa *, bool alone, const Pass *last);
-struct Kernel *api_passes(Prog *p, const Isa *, bool alone);
+struct Kernel *api_lower_to(Prog *p, const Aim *, bool alone, const Pass *last);
+struct Kernel *api_passes(Prog *p, const Aim *, bool alone);
+void api_run_pass(const Pass *, struct Kernel *, const Aim *); /* one of them */
+static inline Aim api_aim(const Isa *isa)
+{
+    return (Aim){ isa, sched_default(isa->registers, isa->bytes) };
+}
+Aim api_aim_at(Err *, const Isa *, const char *sched); /* the text of a schedule, or NULL; throws */
+
+/* pick.c: the text of a schedule; NULL: the default.  The prediction for one. */
+const char *api_pick(weft_ctx *, const Prog *, const Env *, int threads);
+double api_predict(const Isa *, const Sched *, const CostShape *, const Machine *, int threads);
 
 /* plan.c: what is worked out once for a kernel and the shapes and structure of arguments.  Throws
  * for what does not fit; *made: the old plan did not do. */
-struct Plan *api_plan(weft_kernel *, weft_args *, bool *made);
+struct Plan *api_plan(weft_kernel *, weft_args *, struct Pool *, bool *made);
 void plan_drop(weft_args *);
 int64_t api_run_plan(weft_args *, struct Pool *); /* 0 or a fault */
-void api_print_plan(Text *, const weft_args *, const weft_kernel *);
+/* parts.c: what lower/parts.c leaves to the plan; and the least work of a chunk of a phase. */
+void api_fill_parts(Arena *, const Prog *, Env *, const Axis *, int64_t part);
+int64_t api_grain(Arena *, const Prog *, const Env *, const Node *phase);
+void api_print_plan(Text *, const weft_args *, bool made);
+
+/* machine.c: what this machine can do, from the cache directory or measured now. */
+/* As measured before, or guessed. */
+const Machine *api_machine_known(weft_ctx *);
+const struct Machine *api_machine(weft_ctx *, bool again);
+
+/* built.c: the part of a plan that waits for axes which the run builds. */
+typedef struct Late Late;
+struct RunPhase;
+/* Makes the built axes of both environments empty; NULL when there are none. */
+Late *late_new(weft_args *, Arena *, const Lowered *, Env *own, Env *env);
+bool late_has(const Late *, const Buf *); /* the array has its place in a run only; NULL: false */
+void late_join(Late *, struct RunPhase *, void **array, int64_t *size); /* the plan's */
+int64_t late_run(Late *, weft_ctx *, struct Pool *); /* all phases; 0 or a fault */
+/* To the result, and to the caller's arrays; throws when these have another shape. */
+void late_give(Late *, weft_args *, Result *);
+void late_free(const Os *, Late *); /* NULL is allowed */
 
 /* verbose.c */
-void api_say_compile(weft_ctx *, const weft_kernel *, const struct JitReport *);
+void api_say_compile(weft_ctx *, const weft_kernel *, const Variant *, const struct JitReport *);
 void api_say_run(const weft_kernel *, const weft_args *, bool made, int threads, int64_t begin);
 
 /* run.c */

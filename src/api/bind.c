@@ -5,6 +5,7 @@
  * solved, matrices packed, shapes verified. */
 #include "api/api_int.h"
 #include "interp/interp.h"
+#include "run/run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,23 +74,16 @@ static void put_view(Arena *arena, const Arg *a, const View *v, Array *out)
     view_gather(v, out->data);
 }
 
-/* Kernels read structure as i64, whatever the caller has. */
-static void put_wide(Arena *arena, const View *v, Array *out)
+/* Kernels read copies of structure: what has been checked there, nobody can change. */
+static void put_copy(Arena *arena, const View *v, Pool *pool, Array *out)
 {
-    int64_t *wide = arena_array(arena, v->n, sizeof *wide);
-    const int32_t *narrow = (const int32_t *)v->data;
+    int64_t bytes = ir_type[v->type].bytes;
 
-    *out = (Array){ wide, v->n, T_i64 };
-    if (v->type == T_i64) {
-        view_gather(v, wide);
-        return;
-    }
-    if (!v->plain) {
-        view_gather(v, wide);
-        narrow = arena_copy(arena, wide, (size_t)v->n * sizeof *narrow);
-    }
-    for (int64_t i = 0; i < v->n; i++)
-        wide[i] = narrow[i];
+    *out = (Array){ arena_raw(arena, v->n, (size_t)bytes), v->n, v->type };
+    if (v->plain && v->n > 0)
+        run_copy(pool, out->data, v->data, v->n * bytes);
+    else
+        view_gather(v, out->data);
 }
 
 static void add_fact(Solver *s, Expr *expr, int64_t value, const char *fmt, ...)
@@ -134,7 +128,7 @@ static void add_shape(Solver *s, const Arg *a, const View *v)
     }
 }
 
-static void put_arrays(weft_args *args, Solver *s, bool for_kernel)
+static void put_arrays(weft_args *args, Solver *s, Pool *pool)
 {
     for (int i = 0; i < args->body->narg; i++) {
         const Arg *a = &args->body->arg[i];
@@ -142,10 +136,10 @@ static void put_arrays(weft_args *args, Solver *s, bool for_kernel)
 
         if (!has_view(b))
             continue;
-        if (a->role != WEFT_OUTPUT && !for_kernel)
+        if (a->role != WEFT_OUTPUT && pool == NULL)
             put_view(s->arena, a, &b->view, api_place(s->env, a));
         else if (a->role != WEFT_OUTPUT && a->kind != ARG_BUF)
-            put_wide(s->arena, &b->view, api_place(s->env, a));
+            put_copy(s->arena, &b->view, pool, api_place(s->env, a));
         add_shape(s, a, &b->view);
     }
 }
@@ -224,11 +218,13 @@ static void pack_matrices(weft_args *args, Solver *s)
         }
 }
 
-static void check_bound(weft_args *args, const Env *env)
+static void check_bound(weft_args *args, const Env *env, bool structure_only)
 {
     for (int i = 0; i < args->body->narg; i++) {
         const Arg *a = &args->body->arg[i];
 
+        if (a->kind == ARG_BUF && structure_only)
+            continue;
         if (a->role != WEFT_SIZE && a->role != WEFT_OUTPUT && args->bound[i].how == HOW_NOT &&
             api_place(env, a)->data == NULL)
             err_throw(&args->h.ctx->err, ST_BIND, "%s is not bound: the program %s reads it",
@@ -243,7 +239,7 @@ void api_check_shapes(weft_args *args, const Env *env, bool built)
             check_shape(args, env, i);
 }
 
-Env *api_env(weft_args *args, Arena *arena, bool for_kernel)
+static Env *make_env(weft_args *args, Arena *arena, Pool *pool, bool structure_only)
 {
     Prog *prog = args->body->prog;
     Solver s = { .arena = arena, .prog = prog, .env = ir_env(arena, prog) };
@@ -253,12 +249,22 @@ Env *api_env(weft_args *args, Arena *arena, bool for_kernel)
         s.env->size[i] = args->size[i];
         s.origin[i] = "as set";
     }
-    put_arrays(args, &s, for_kernel);
+    put_arrays(args, &s, pool);
     pack_matrices(args, &s);
-    check_bound(args, s.env);
+    check_bound(args, s.env, structure_only);
     solve_verify(&s);
-    if (!api_is_right(prog, s.env))
+    if (!api_is_right(prog, s.env, pool))
         interp_check(arena, prog, s.env); /* which says what is wrong */
     api_check_shapes(args, s.env, false);
     return s.env;
+}
+
+Env *api_env(weft_args *args, Arena *arena, Pool *pool)
+{
+    return make_env(args, arena, pool, false);
+}
+
+Env *api_env_of_structure(weft_args *args, Arena *arena)
+{
+    return make_env(args, arena, NULL, true);
 }

@@ -80,6 +80,8 @@ void weft_ctx_free(weft_ctx *ctx)
     while (ctx->nshell > 0)
         free_oldest_shell(ctx);
     box_drop(ctx->listed);
+    box_drop(ctx->graph);
+    box_drop(ctx->machine_box);
     pool_free(ctx->pool);
     if (ctx->jit != NULL)
         jit_free(ctx->jit);

@@ -100,7 +100,7 @@ static const char *name_of_array(const Export *x, const Axis *a, int k)
 /* The argument that an array of the kernel is; NULL: it is the kernel's own. */
 static const char *argument_of(const Export *x, const Buf *b)
 {
-    if (b->of != NULL && b->nfull > 0)
+    if (b->of != NULL && (b->nfull > 0 || b->of_k == LOOP_MAP))
         err_throw(&x->ctx->err, ST_LIMIT, "%s is a table that only a plan makes", b->name);
     if (b->of != NULL)
         return name_of_array(x, b->of, b->of_k);
@@ -360,14 +360,22 @@ static const char *emit(weft_ctx *ctx, weft_prog *prog, const char *target, weft
     Text out = { .arena = arena }, functions = { .arena = arena }, entry = { .arena = arena };
     Export x = { .ctx = ctx, .body = prog->body, .out = &out };
     Kernel *k;
+    Aim aim;
 
     body_check(prog->body);
     x.isa = api_find_isa(ctx, target);
+    aim = api_aim_at(&ctx->err, x.isa, prog->sched);
     x.prog = ir_copy(arena, prog->body->prog);
     text_f(&entry, "weft_run_%s", x.prog->name);
     x.entry = entry.s;
-    k = api_passes(x.prog, x.isa, true);
+    k = api_passes(x.prog, &aim, true);
     x.info = emit_functions(&functions, x.prog, k->phase, k->n, x.entry);
+    for (int i = 0; i < x.info->nphase; i++)
+        if (x.info->phase[i].builds != NULL)
+            err_throw(&ctx->err, ST_LIMIT,
+                      "%s is a built axis, and how many entries it gets only a run tells: that "
+                      "needs the library; compile a kernel",
+                      x.info->phase[i].builds->name);
     name_arguments(&x, arena);
     if (part == WEFT_HEADER)
         put_header(&x);

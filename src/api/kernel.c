@@ -3,7 +3,10 @@
  *
  * Kernels: from a program to machine code.  A kernel is compiled from a copy of the program whose
  * objects have the same ids, so what is known of the one fits the other.  When there is no way to
- * machine code, the kernel interprets. */
+ * machine code, the kernel interprets.
+ *
+ * A kernel has variants, by what is known when it runs and not before, such as the types of
+ * structure arrays.  Each is made when it is first needed, and kept. */
 #include "api/api_int.h"
 #include "emit/emit.h"
 #include "jit/jit.h"
@@ -11,11 +14,21 @@
 
 #include <string.h>
 
-static Lowered *lower(weft_ctx *ctx, Arena *arena, const Prog *prog)
+static void narrow(const Body *body, Prog *p, const VariantKey *key)
 {
+    for (int i = 0; i < body->narg; i++)
+        if (key->index[i] == T_i32)
+            lower_narrow(p, p->axis[body->arg[i].axis->id],
+                         body->arg[i].kind == ARG_START ? -1 : body->arg[i].k);
+}
+
+static Lowered *lower(weft_ctx *ctx, Arena *arena, const Body *body, const VariantKey *key)
+{
+    const Prog *prog = body->prog;
     Lowered *l = arena_alloc(arena, sizeof *l);
     Text text = { .arena = arena };
     Kernel *k;
+    Aim aim;
 
     if (prog->stage != STAGE_COORDINATES) /* a stranger's tree may store anywhere */
         err_throw(&ctx->err, ST_LIMIT,
@@ -24,7 +37,9 @@ static Lowered *lower(weft_ctx *ctx, Arena *arena, const Prog *prog)
                   prog->name, ir_stage[prog->stage]);
     l->isa = api_isa(ctx);
     l->prog = ir_copy(arena, prog);
-    k = api_passes(l->prog, l->isa, false);
+    narrow(body, l->prog, key);
+    aim = api_aim_at(&ctx->err, l->isa, key->sched);
+    k = api_passes(l->prog, &aim, false);
     l->info = emit_c(&text, l->prog, k->phase, k->n, l->prog->name);
     l->label = arena_array(arena, k->n, sizeof *l->label);
     for (int i = 0; i < k->n; i++)
@@ -62,64 +77,123 @@ static JitModule *compile(weft_ctx *ctx, Arena *arena, const Lowered *l, JitRepo
     return jit_get(api_jit(ctx), &ctx->err, &r, report);
 }
 
-static void build(weft_ctx *ctx, weft_kernel *k, JitReport *report)
+static void build(weft_kernel *k, Variant *v, JitReport *report)
 {
     static const char *const how[] = {
         [JIT_IN_MEMORY] = "memory", [JIT_ON_DISK] = "disk", [JIT_COMPILED] = "compiled"
     };
+    weft_ctx *ctx = k->h.ctx;
     Arena *arena = &k->box->arena;
     int n;
 
-    k->lowered = lower(ctx, arena, k->body->prog);
-    n = k->lowered->info->nphase;
-    k->fn = arena_array(arena, n, sizeof *k->fn);
-    k->module = compile(ctx, arena, k->lowered, report);
+    v->lowered = lower(ctx, arena, k->body, &v->key);
+    n = v->lowered->info->nphase;
+    v->fn = arena_array(arena, n, sizeof *v->fn);
+    v->module = compile(ctx, arena, v->lowered, report);
     for (int i = 0; i < n; i++) {
-        const char *name = k->lowered->info->phase[i].name;
+        const char *name = v->lowered->info->phase[i].name;
 
-        k->fn[i] = jit_symbol(k->module, name);
-        if (k->fn[i] == NULL)
+        v->fn[i] = jit_symbol(v->module, name);
+        if (v->fn[i] == NULL)
             err_throw(&ctx->err, ST_IO, "the kernel was loaded, but its function %s is gone", name);
     }
-    k->how = how[report->how];
-    k->key = arena_copy(arena, report->key, sizeof report->key);
+    v->how = how[report->how];
+    v->name = arena_copy(arena, report->key, sizeof report->key);
 }
 
 /* Keeps why there is no machine code, and goes on. */
-static void fall_back(weft_ctx *ctx, weft_kernel *k)
+static void fall_back(weft_kernel *k, Variant *v)
 {
+    weft_ctx *ctx = k->h.ctx;
     char why[sizeof ctx->err.msg];
     jmp_buf *trap = ctx->err.trap;
 
     memcpy(why, ctx->err.msg, sizeof why);
     err_clear(&ctx->err);
     ctx->err.trap = trap;
-    k->why = arena_copy(&k->box->arena, why, strlen(why) + 1);
+    v->why = arena_copy(&k->box->arena, why, strlen(why) + 1);
 }
 
-/* The handle that will own the module exists first, and goes again when this throws. */
-static void build_or_fall_back(weft_ctx *ctx, weft_kernel *k, JitReport *report)
+/* The variant is the kernel's from the start, so that its module has an owner; when this throws it
+ * is taken away again. */
+static void build_or_fall_back(weft_kernel *k, Variant *v, JitReport *report)
 {
+    weft_ctx *ctx = k->h.ctx;
     jmp_buf trap, *outer = ctx->err.trap;
     volatile bool again = false;
 
     ctx->err.trap = &trap;
     if (setjmp(trap) == 0) {
-        build(ctx, k, report);
+        build(k, v, report);
     } else if (!again && (ctx->err.code == ST_LIMIT || ctx->err.code == ST_IO)) {
         again = true;
-        fall_back(ctx, k);
+        fall_back(k, v);
     } else {
         ctx->err.trap = outer;
-        api_handle_free(k);
+        if (v->module != NULL)
+            jit_release(v->module);
+        k->n--;
         err_jump(&ctx->err);
     }
     ctx->err.trap = outer;
 }
 
-static weft_kernel *new_kernel(weft_ctx *ctx, Body *body)
+static Variant *add_variant(weft_kernel *k, const VariantKey *key)
 {
+    Arena *arena = &k->box->arena;
+    Variant *v = arena_alloc(arena, sizeof *v);
     JitReport report = { .ms = 0 };
+
+    v->key.index = arena_copy(arena, key->index, (size_t)k->body->narg);
+    if (key->sched != NULL)
+        v->key.sched = arena_copy(arena, key->sched, strlen(key->sched) + 1);
+    k->variant = arena_grow(arena, k->variant, k->n, &k->cap, sizeof *k->variant);
+    k->variant[k->n++] = v;
+    build_or_fall_back(k, v, &report);
+    api_say_compile(k->h.ctx, k, v, &report);
+    return v;
+}
+
+static bool is_for(const Variant *v, const VariantKey *key, int narg)
+{
+    const char *a = v->key.sched, *b = key->sched;
+
+    return memcmp(v->key.index, key->index, (size_t)narg) == 0 &&
+           (a == b || (a != NULL && b != NULL && strcmp(a, b) == 0));
+}
+
+const Variant *kernel_variant(weft_kernel *k, const VariantKey *key)
+{
+    const Variant *v = NULL;
+
+    for (int i = 0; i < k->n && v == NULL; i++)
+        if (is_for(k->variant[i], key, k->body->narg))
+            v = k->variant[i];
+    if (v == NULL)
+        v = add_variant(k, key);
+    return v->why == NULL ? v : k->variant[0];
+}
+
+/* The handle is not the caller's before its first variant is made, and goes when that throws. */
+static void add_first(weft_kernel *k)
+{
+    weft_ctx *ctx = k->h.ctx;
+    jmp_buf trap, *outer = ctx->err.trap;
+    VariantKey key = { .sched = k->sched };
+
+    ctx->err.trap = &trap;
+    if (setjmp(trap) != 0) {
+        ctx->err.trap = outer;
+        api_handle_free(k);
+        err_jump(&ctx->err);
+    }
+    key.index = arena_alloc(&ctx->scratch, (size_t)k->body->narg + 1);
+    k->last = add_variant(k, &key);
+    ctx->err.trap = outer;
+}
+
+static weft_kernel *new_kernel(weft_ctx *ctx, Body *body, const char *sched)
+{
     weft_kernel *k;
 
     body_check(body);
@@ -129,15 +203,17 @@ static weft_kernel *new_kernel(weft_ctx *ctx, Body *body)
     k->body = body;
     body->box->refs++;
     k->number = ++ctx->kernels;
-    build_or_fall_back(ctx, k, &report);
-    api_say_compile(ctx, k, &report);
+    if (sched != NULL)
+        k->sched = arena_copy(&k->box->arena, sched, strlen(sched) + 1);
+    add_first(k);
     return k;
 }
 
 void kernel_drop(weft_kernel *k)
 {
-    if (k->module != NULL)
-        jit_release(k->module);
+    for (int i = 0; i < k->n; i++)
+        if (k->variant[i]->module != NULL)
+            jit_release(k->variant[i]->module);
     body_drop(k->body);
     box_drop(k->box);
 }
@@ -150,7 +226,7 @@ weft_status weft_kernel_compile(weft_prog *prog, weft_kernel **out)
         *out = NULL;
     API_ENTER(ctx);
     api_need(ctx, out, "out");
-    *out = new_kernel(ctx, prog->body);
+    *out = new_kernel(ctx, prog->body, prog->sched);
     return api_leave(ctx);
 }
 
@@ -166,9 +242,9 @@ weft_status weft_kernel_source(weft_kernel *kernel, const char **out)
 
     API_ENTER(ctx);
     api_need(ctx, out, "out");
-    if (kernel->lowered == NULL)
-        err_throw(&ctx->err, ST_LIMIT, "there is no C text: %s", kernel->why);
-    *out = kernel->lowered->source;
+    if (kernel->last->lowered == NULL)
+        err_throw(&ctx->err, ST_LIMIT, "there is no C text: %s", kernel_why(kernel));
+    *out = kernel->last->lowered->source;
     return api_leave(ctx);
 }
 
@@ -178,15 +254,27 @@ weft_status weft_kernel_info(weft_kernel *kernel, weft_info *out)
 
     API_ENTER(ctx);
     api_need(ctx, out, "out");
-    *out = (weft_info){ "interp", "", "", "", kernel->why, 0, 0 };
-    if (kernel->why == NULL) {
-        const EmitKernel *info = kernel->lowered->info;
+    *out = (weft_info){ "interp", "", "", "", kernel_why(kernel), 0, 0 };
+    if (kernel_why(kernel) == NULL) {
+        const Variant *v = kernel->last;
+        const EmitKernel *info = v->lowered->info;
 
-        *out = (weft_info){
-            "c", isa_name(kernel->lowered->isa), kernel->how, kernel->key, "", info->nphase, 0
-        };
+        *out = (weft_info){ "c", isa_name(v->lowered->isa), v->how, v->name, "", info->nphase, 0 };
         for (int i = 0; i < info->nphase; i++)
             out->parallel += info->phase[i].parallel;
     }
+    return api_leave(ctx);
+}
+
+weft_status weft_kernel_schedule(weft_kernel *kernel, const char *text)
+{
+    weft_ctx *ctx = api_ctx_of(kernel, TAG_KERNEL);
+    Sched sched = { { 0 } };
+
+    API_ENTER(ctx);
+    if (text != NULL)
+        sched_parse(&ctx->err, text, &sched);
+    kernel->sched = text == NULL ? NULL : arena_copy(&kernel->box->arena, text, strlen(text) + 1);
+    kernel->number = ++ctx->kernels; /* plans made for it are for another now */
     return api_leave(ctx);
 }

@@ -64,7 +64,7 @@ static void interpret(weft_args *args, Box *box, Env *env, void *with)
             &args->h.ctx->err, ST_LIMIT,
             "%s would be interpreted, and this run has about %.1g scalar operations, more than "
             "%.0g. The reason: %s. weft_run (weft run -t interp) goes on, however long it takes",
-            p->name, work, MOST_WORK, k->why);
+            p->name, work, MOST_WORK, kernel_why(k));
     interp_run(&box->arena, p, env);
 }
 
@@ -79,7 +79,7 @@ static _Noreturn void explain(weft_args *args, int64_t fault)
 
     if (fault == RUN_NOMEM)
         err_throw(&ctx->err, ST_NOMEM, "out of memory for the scratch of a kernel");
-    env = api_env(args, arena, false);
+    env = api_env(args, arena, NULL);
     if (work_of(p, env) <= MOST_WORK)
         interp_run(arena, p, env);
     err_throw(&ctx->err, ST_RUN, "%s: %s", p->name, loop_fault((Fault)fault));
@@ -98,7 +98,7 @@ static void run_code(weft_kernel *k, weft_args *args, int64_t begin)
     bool made;
     int64_t fault;
 
-    api_plan(k, args, &made);
+    api_plan(k, args, pool, &made);
     fault = api_run_plan(args, pool);
     if (fault != 0)
         explain(args, fault);
@@ -110,7 +110,7 @@ static void run(weft_kernel *k, weft_args *args)
     weft_ctx *ctx = k->h.ctx;
     int64_t begin = ctx->verbose == NULL ? 0 : ctx->os->clock(ctx->os, CLOCK_MONOTONIC);
 
-    if (k->why == NULL) {
+    if (kernel_why(k) == NULL) {
         run_code(k, args, begin);
         return;
     }
@@ -118,15 +118,32 @@ static void run(weft_kernel *k, weft_args *args)
     api_say_run(k, args, false, 1, begin);
 }
 
+static void check_args(weft_ctx *ctx, const weft_kernel *k, const weft_args *args)
+{
+    if (api_ctx_of(args, TAG_ARGS) != ctx)
+        err_throw(&ctx->err, ST_ARG, "the arguments are not of this context");
+    if (args->body != k->body)
+        err_throw(&ctx->err, ST_ARG, "the arguments are of another program than the kernel");
+}
+
+weft_status weft_kernel_plan(weft_kernel *kernel, weft_args *args)
+{
+    weft_ctx *ctx = api_ctx_of(kernel, TAG_KERNEL);
+    bool made;
+
+    API_ENTER(ctx);
+    check_args(ctx, kernel, args);
+    if (kernel_why(kernel) == NULL)
+        api_plan(kernel, args, pool_of(ctx), &made);
+    return api_leave(ctx);
+}
+
 weft_status weft_kernel_run(weft_kernel *kernel, weft_args *args)
 {
     weft_ctx *ctx = api_ctx_of(kernel, TAG_KERNEL);
 
     API_ENTER(ctx);
-    if (api_ctx_of(args, TAG_ARGS) != ctx)
-        err_throw(&ctx->err, ST_ARG, "the arguments are not of this context");
-    if (args->body != kernel->body)
-        err_throw(&ctx->err, ST_ARG, "the arguments are of another program than the kernel");
+    check_args(ctx, kernel, args);
     run(kernel, args);
     return api_leave(ctx);
 }

@@ -3,6 +3,7 @@
  *
  * The library's tables, row by row, for `weft list` and for completion. */
 #include "api/api_int.h"
+#include "ops/ops.h"
 
 #include <string.h>
 
@@ -78,6 +79,12 @@ static Item pass_item(int i)
     return (Item){ s->name, s->note };
 }
 
+static Item step_item(int i)
+{
+    return i < SCHED_STEPS ? (Item){ sched_step[i].name, sched_step[i].note }
+                           : (Item){ NULL, NULL };
+}
+
 static Item target_item(int i)
 {
     Item item;
@@ -86,16 +93,31 @@ static Item target_item(int i)
     return item;
 }
 
+static Item op_item(int i)
+{
+    Item item;
+
+    item.name = ops_name(i, &item.note);
+    return item;
+}
+
+static Item option_item(int i)
+{
+    Item item;
+
+    item.name = ops_option(i, &item.note);
+    return item;
+}
+
 static const struct {
     const char *name;
     Item (*item)(int i);
 } tables[] = {
-    { "types", type_item },
-    { "functions", function_item },
-    { "axes", axis_item },
-    { "keywords", keyword_item },
-    { "passes", pass_item },
-    { "targets", target_item },
+    { "types", type_item },     { "functions", function_item },
+    { "axes", axis_item },      { "keywords", keyword_item },
+    { "passes", pass_item },    { "steps", step_item },
+    { "targets", target_item }, { "ops", op_item },
+    { "options", option_item },
 };
 
 const char *weft_list(const char *what, int i, const char **note)

@@ -8,71 +8,95 @@
 
 #include <string.h>
 
-static void reroot(Kernel *k, const Isa *isa)
+static void reroot(Kernel *k)
 {
-    (void)isa;
     lower_reroot(k->p);
 }
 
-static void positions(Kernel *k, const Isa *isa)
+static void positions(Kernel *k)
 {
-    (void)isa;
     *k = *lower_positions(k->p);
 }
 
-static void unroll(Kernel *k, const Isa *isa)
+static void tiles(Kernel *k, const Aim *aim)
 {
-    (void)isa;
-    lower_unroll(k);
+    lower_tiles(k,
+                (LowerTile){ .bytes = aim->isa->bytes, .registers = aim->sched.step[SCHED_TILE] });
 }
 
-static void loops(Kernel *k, const Isa *isa)
+static void panels(Kernel *k, const Aim *aim)
 {
-    (void)isa;
-    lower_loops(k);
+    lower_panels(k, aim->sched.step[SCHED_PANEL], aim->sched.step[SCHED_PACK]);
 }
 
-static void checks(Kernel *k, const Isa *isa)
+static void vectors(Kernel *k, const Aim *aim)
 {
-    (void)isa;
-    lower_checks(k);
+    lower_vectors(k, aim->isa->bytes);
 }
 
-static void vectors(Kernel *k, const Isa *isa)
+static void ahead(Kernel *k, const Aim *aim)
 {
-    lower_vectors(k, isa->bytes);
+    lower_ahead(k, aim->sched.step[SCHED_AHEAD]);
 }
 
-static void blocks(Kernel *k, const Isa *isa)
+static void streams(Kernel *k, const Aim *aim)
 {
-    (void)isa;
-    lower_blocks(k);
+    if (aim->sched.step[SCHED_STREAM])
+        lower_streams(k);
 }
 
-static void share(Kernel *k, const Isa *isa)
+static void jams(Kernel *k, const Aim *aim)
 {
-    (void)isa;
-    lower_shared(k);
+    if (aim->sched.step[SCHED_JAM])
+        lower_jams(k);
 }
 
 const Pass api_pass[] = {
     /* name, what it does, the stage it needs, the stage it gives */
     { "reroot", "scatters become sums over the rows of a transpose", STAGE_COORDINATES,
-      STAGE_COORDINATES, reroot },
+      STAGE_COORDINATES, reroot, NULL },
     { "positions", "coordinates become loops over stored entries", STAGE_COORDINATES,
-      STAGE_POSITIONS, positions },
+      STAGE_POSITIONS, positions, NULL },
     { "unroll", "constant relations become straight-line code", STAGE_POSITIONS, STAGE_POSITIONS,
-      unroll },
-    { "loops", "one flat index an element", STAGE_POSITIONS, STAGE_LOOPS, loops },
-    { "fold", "as unroll, where flat indices decide more", STAGE_LOOPS, STAGE_LOOPS, unroll },
+      lower_unroll, NULL },
+    { "parts", "long rows and sums of all iterations are cut", STAGE_POSITIONS, STAGE_POSITIONS,
+      lower_parts, NULL },
+    { "loops", "one flat index an element", STAGE_POSITIONS, STAGE_LOOPS, lower_loops, NULL },
+    { "fold", "as unroll, where flat indices decide more", STAGE_LOOPS, STAGE_LOOPS, lower_unroll,
+      NULL },
     { "checks", "what was tested, or does not change in a loop, is tested once", STAGE_LOOPS,
-      STAGE_LOOPS, checks },
-    { "vectors", "innermost loops run several iterations at once", STAGE_LOOPS, STAGE_LOOPS,
+      STAGE_LOOPS, lower_checks, NULL },
+    { "merges", "searches for what ascends go on from where they ended", STAGE_LOOPS, STAGE_LOOPS,
+      lower_merges, NULL },
+    { "maps", "searches among entries in no order ask a table", STAGE_LOOPS, STAGE_LOOPS,
+      lower_maps, NULL },
+    { "tiles", "sums stay in registers while loops add to them", STAGE_LOOPS, STAGE_LOOPS, NULL,
+      tiles },
+    { "begins", "first values come with the sums", STAGE_LOOPS, STAGE_LOOPS, lower_begins, NULL },
+    { "panels", "some elements of all rows come before the next", STAGE_LOOPS, STAGE_LOOPS, NULL,
+      panels },
+    { "vectors", "innermost loops run several iterations at once", STAGE_LOOPS, STAGE_LOOPS, NULL,
       vectors },
-    { "blocks", "what one element gets is added up first", STAGE_LOOPS, STAGE_LOOPS, blocks },
-    { "share", "what is used twice is computed once", STAGE_LOOPS, STAGE_LOOPS, share },
-    { NULL, NULL, STAGE_LOOPS, STAGE_LOOPS, NULL },
+    { "blocks", "what one element gets is added up first", STAGE_LOOPS, STAGE_LOOPS, lower_blocks,
+      NULL },
+    { "ahead", "rows that will be gathered are asked for early", STAGE_LOOPS, STAGE_LOOPS, NULL,
+      ahead },
+    { "streams", "results that nothing reads go past the caches", STAGE_LOOPS, STAGE_LOOPS, NULL,
+      streams },
+    { "jams", "sums over lanes run side by side", STAGE_LOOPS, STAGE_LOOPS, NULL, jams },
+    { "share", "what is used twice is computed once", STAGE_LOOPS, STAGE_LOOPS, lower_shared,
+      NULL },
+    { NULL, NULL, STAGE_LOOPS, STAGE_LOOPS, NULL, NULL },
 };
+
+Aim api_aim_at(Err *err, const Isa *isa, const char *sched)
+{
+    Aim aim = api_aim(isa);
+
+    if (sched != NULL)
+        sched_parse(err, sched, &aim.sched);
+    return aim;
+}
 
 const Pass *api_find_pass(Prog *p, const char *name)
 {
@@ -83,10 +107,13 @@ const Pass *api_find_pass(Prog *p, const char *name)
 }
 
 /* What a pass gives is a program again; it is checked where that costs no user anything. */
-static void run_pass(const Pass *s, Kernel *k, const Isa *isa)
+void api_run_pass(const Pass *s, Kernel *k, const Aim *aim)
 {
     k->p->at = (Place){ 0 }; /* what a pass says is of no place in the text */
-    s->run(k, isa);
+    if (s->plain != NULL)
+        s->plain(k);
+    else
+        s->run(k, aim);
     k->p->stage = s->gives;
     k->p->phase = k->phase;
     k->p->nphase = k->n;
@@ -95,8 +122,9 @@ static void run_pass(const Pass *s, Kernel *k, const Isa *isa)
 #endif
 }
 
-/* A program that is written at a later stage begins there. */
-Kernel *api_lower_to(Prog *p, const Isa *isa, bool alone, const Pass *last)
+/* A program that is written at a later stage begins there.  Without a plan there is no transpose,
+ * no list of long rows and no table. */
+Kernel *api_lower_to(Prog *p, const Aim *aim, bool alone, const Pass *last)
 {
     Kernel *k = arena_alloc(p->arena, sizeof *k);
     const Pass *s = api_pass;
@@ -106,19 +134,22 @@ Kernel *api_lower_to(Prog *p, const Isa *isa, bool alone, const Pass *last)
         ir_throw(p, ST_ARG, "the program is at stage %s already, and %s needs stage %s",
                  ir_stage[p->stage], last->name, ir_stage[last->needs]);
     for (; s->name != NULL; s++) {
-        if (s->needs == p->stage && !(alone && s->run == reroot)) /* one thread has no races */
-            run_pass(s, k, isa);
+        bool planned = s->plain == reroot || s->plain == lower_parts || s->plain == lower_maps;
+        bool shown = last->name != NULL && s != last; /* to be read, and run without one */
+
+        if (s->needs == p->stage && !(alone && planned) && !(shown && s->plain == lower_parts))
+            api_run_pass(s, k, aim);
         if (s == last)
             break;
     }
     return k;
 }
 
-Kernel *api_passes(Prog *p, const Isa *isa, bool alone)
+Kernel *api_passes(Prog *p, const Aim *aim, bool alone)
 {
     const Pass *end = api_pass;
 
     while (end->name != NULL)
         end++;
-    return api_lower_to(p, isa, alone, end);
+    return api_lower_to(p, aim, alone, end);
 }

@@ -10,6 +10,7 @@
 #include "run/run.h"
 
 #include <string.h>
+#include <time.h>
 
 typedef struct Feed {    /* where an array of the kernel comes from */
     int arg;             /* the argument that it is; -1: structure, or the kernel's own */
@@ -22,6 +23,7 @@ typedef struct Feed {    /* where an array of the kernel comes from */
 typedef struct Plan {
     Box *box;
     unsigned kernel, shapes; /* that it was made for */
+    const Variant *variant;  /* of the kernel */
     Result *result;
     void *block; /* of outputs that are not bound, temporaries, copies of what is not plain */
     int64_t bytes;
@@ -30,6 +32,9 @@ typedef struct Plan {
     void **array; /* what the kernel gets */
     int64_t *size;
     RunPhase *phase;
+    Late *late;               /* or NULL: the program builds no axis */
+    int transposes;           /* that it has, */
+    int64_t ns, transpose_ns; /* and what making it took, these included */
 } Plan;
 
 static void reserve(Arena *arena, Plan *plan, Feed *f, int64_t n, Type type)
@@ -79,6 +84,10 @@ static void feed_arrays(weft_args *args, Arena *arena, Plan *plan, const Lowered
         Array a = lower_array(arena, l->prog, env, b);
         Feed *f = &plan->feed[i];
 
+        if (late_has(plan->late, b)) {
+            *f = (Feed){ .arg = -1, .at = -1 };
+            continue;
+        }
         *f = (Feed){ .arg = b->of == NULL ? arg_of(args->body, b) : -1, .at = -1 };
         if (f->arg >= 0)
             feed_argument(args, arena, plan, i, &a);
@@ -89,10 +98,18 @@ static void feed_arrays(weft_args *args, Arena *arena, Plan *plan, const Lowered
     }
 }
 
-static void make_phases(Arena *arena, Plan *plan, const weft_kernel *k, const Env *env)
+/* How often a range goes over the rows of an axis. */
+static int64_t rounds(const Prog *p, const Env *env, const Axis *a, int64_t n)
 {
-    const EmitKernel *info = k->lowered->info;
-    const Prog *p = k->lowered->prog;
+    int64_t rows = ir_axis_total(p, env, a->parent);
+
+    return rows > 0 && n % rows == 0 ? n / rows : 1;
+}
+
+static void make_phases(Arena *arena, Plan *plan, const Env *env)
+{
+    const EmitKernel *info = plan->variant->lowered->info;
+    const Prog *p = plan->variant->lowered->prog;
 
     plan->nphase = info->nphase;
     plan->phase = arena_array(arena, info->nphase, sizeof *plan->phase);
@@ -101,12 +118,14 @@ static void make_phases(Arena *arena, Plan *plan, const weft_kernel *k, const En
         RunPhase *to = &plan->phase[i];
 
         *to = (RunPhase){ .n = f->parallel ? lower_value(arena, p, env, f->extent) : 1,
-                          .serial = !f->parallel };
-        *(void **)&to->fn = k->fn[i];
+                          .serial = !f->parallel,
+                          .grain = api_grain(arena, p, env, p->phase[i]) };
+        *(void **)&to->fn = plan->variant->fn[i];
         for (int a = 0; a < info->narray && f->balance != NULL; a++)
             if (info->array[a] == f->balance) {
                 to->balance = plan->array[a];
-                to->balance_bytes = sizeof(int64_t);
+                to->balance_bytes = ir_type[f->balance->type].bytes;
+                to->rounds = rounds(p, env, f->balance->of, to->n);
             }
     }
 }
@@ -119,41 +138,117 @@ static void make_sizes(Arena *arena, Plan *plan, const Lowered *l, const Env *en
         if (env->size[i] >> LOWER_SIZE_BITS != 0)
             err_throw(arena->err, ST_LIMIT, "the size %s is %lld; kernels take sizes below 2^%d",
                       l->prog->size[i]->name, (long long)env->size[i], LOWER_SIZE_BITS);
-    plan->size = arena_array(arena, n + l->info->ncount, sizeof *plan->size);
+    plan->size = arena_array(arena, n + l->info->ncount + l->info->nhow, sizeof *plan->size);
     memcpy(plan->size, env->size, (size_t)n * sizeof *plan->size);
     for (int i = 0; i < l->info->ncount; i++)
         plan->size[n + i] = ir_axis_total(l->prog, env, l->info->count[i]);
 }
 
-/* The entries of an axis in another order, for a pass that wanted them so. */
-static void transpose(Arena *arena, const Prog *p, Env *env, const Axis *a)
-{
-    const Axis *from = a->from;
-    int64_t rows = ir_axis_total(p, env, from->parent), n = ir_axis_total(p, env, a->parent);
-    Array *start = &env->start[a->id], *entry = &env->coord[a->id][0], *row = &env->coord[a->id][1];
+typedef struct Making { /* of a plan */
+    weft_args *args;
+    Arena *arena;
+    Pool *pool;
+    Plan *plan;
+    const Lowered *l;
+} Making;
 
-    start->n = n + 1;
-    entry->n = row->n = ir_axis_total(p, env, from);
-    start->type = entry->type = row->type = T_i64;
-    start->data = arena_array(arena, start->n, sizeof(int64_t));
-    entry->data = arena_array(arena, entry->n, sizeof(int64_t));
-    row->data = arena_array(arena, row->n, sizeof(int64_t));
-    run_transpose(env->start[from->id].data, rows, env->coord[from->id][a->from_k].data, n,
-                  start->data, entry->data, row->data);
+static int64_t now(const weft_args *args)
+{
+    const Os *os = args->h.ctx->os;
+
+    return os->clock(os, CLOCK_MONOTONIC);
+}
+
+/* A pass may want an axis and then do without. */
+static bool is_used(const Lowered *l, const Axis *a)
+{
+    bool used = false;
+
+    for (int i = 0; i < l->info->narray; i++)
+        used = used || l->info->array[i]->of == a;
+    for (int i = 0; i < l->info->ncount; i++)
+        used = used || l->info->count[i] == a;
+    for (int i = 0; i < l->prog->naxis; i++)
+        used = used || l->prog->axis[i]->from == a;
+    return used;
+}
+
+static void *room(Arena *arena, Array *out, int64_t n, Type type)
+{
+    *out = (Array){ arena_raw(arena, n, ir_type[type].bytes), n, type };
+    return out->data;
+}
+
+static void set_rows(const Making *m, Env *env, const Axis *a, RunTranspose *t, Type type)
+{
+    const Array *start = &env->start[a->from->id];
+
+    t->start = start->data;
+    t->start_bytes = ir_type[start->type].bytes;
+    t->rows = ir_axis_total(m->l->prog, env, a->from->parent);
+    t->out_row = room(m->arena, &env->coord[a->id][1], t->entries, type);
+}
+
+/* The coordinates that entries bring with them, in their new order, if the kernel reads them. */
+static void carry(const Making *m, Env *env, const Axis *a)
+{
+    Array *coord = env->coord[a->id], *entry = &coord[0];
+
+    for (int i = 0; i < m->l->info->narray; i++) {
+        const Buf *b = m->l->info->array[i];
+        int k = b->of == a && b->of_k >= 0 ? lower_carried(a, b->of_k) : -1;
+        const Array *from = k < 0 ? NULL : &env->coord[a->from->id][k];
+
+        if (from != NULL)
+            run_gather(m->pool,
+                       &(RunGather){ .to = room(m->arena, &coord[b->of_k], from->n, from->type),
+                                     .from = from->data,
+                                     .index = entry->data,
+                                     .n = from->n,
+                                     .bytes = ir_type[from->type].bytes,
+                                     .index_bytes = ir_type[entry->type].bytes });
+    }
+}
+
+/* The entries of an axis in another order, for a pass that wanted them so. */
+static void transpose(const Making *m, Env *env, Axis *a)
+{
+    Prog *p = m->l->prog;
+    const Array *coord = &env->coord[a->from->id][a->from_k];
+    Type type = loop_start(p, a)->type;
+    RunTranspose t = { .coord = coord->data,
+                       .entries = coord->n,
+                       .n = ir_axis_total(p, env, a->parent),
+                       .coord_bytes = ir_type[coord->type].bytes,
+                       .out_bytes = ir_type[type].bytes };
+    int64_t begin = now(m->args);
+
+    t.out_start = room(m->arena, &env->start[a->id], t.n + 1, type);
+    t.out_entry = room(m->arena, &env->coord[a->id][0], coord->n, type);
+    if (a->from->parent != NULL)
+        set_rows(m, env, a, &t, type);
+    if (!run_transpose(m->pool, &t))
+        err_throw(m->arena->err, ST_NOMEM, "out of memory: no room to transpose %s", a->from->name);
+    carry(m, env, a);
+    m->plan->transposes++;
+    m->plan->transpose_ns += now(m->args) - begin;
 }
 
 /* The environment of the program as it was lowered, which has more axes. */
-static Env *lowered_env(Arena *arena, const Prog *before, const Prog *p, const Env *env)
+static Env *lowered_env(const Making *m, const Env *env)
 {
-    Env *e = ir_env(arena, p);
+    const Prog *before = m->args->body->prog, *p = m->l->prog;
+    Env *e = ir_env(m->arena, p);
 
     memcpy(e->size, env->size, (size_t)before->nsize * sizeof *e->size);
     memcpy(e->start, env->start, (size_t)before->naxis * sizeof *e->start);
     memcpy(e->coord, env->coord, (size_t)before->naxis * sizeof *e->coord);
     memcpy(e->buf, env->buf, (size_t)before->nbuf * sizeof *e->buf);
     for (int i = before->naxis; i < p->naxis; i++)
-        if (p->axis[i]->from != NULL)
-            transpose(arena, p, e, p->axis[i]);
+        if (p->axis[i]->from != NULL && p->axis[i]->from_k >= 0 && is_used(m->l, p->axis[i]))
+            transpose(m, e, p->axis[i]);
+        else if (p->axis[i]->from != NULL && p->axis[i]->from_k < 0)
+            api_fill_parts(m->arena, p, e, p->axis[i], m->args->h.ctx->part);
     return e;
 }
 
@@ -184,6 +279,7 @@ void plan_drop(weft_args *args)
         args->result = NULL;
     args->plan = NULL;
     run_free(args->h.ctx->os, plan->block);
+    late_free(args->h.ctx->os, plan->late);
     box_drop(plan->box);
 }
 
@@ -207,50 +303,90 @@ static void place_results(weft_args *args, Arena *arena, Env *env)
     }
 }
 
-static Plan *make(weft_kernel *k, weft_args *args)
+/* Whether the entries of a transpose would be counted in the type of this array, and cannot be in
+ * i32: starts of more rows, and coordinates of more entries that have no starts. */
+static bool is_too_long(const Arg *a, const Array *is)
+{
+    return is->n > INT32_MAX && (a->kind == ARG_START || a->axis->parent == NULL);
+}
+
+/* Structure is read as the caller has it, unless a transpose in its type would not fit. */
+static const Variant *find_variant(weft_kernel *k, weft_args *args, const Env *env, int threads)
+{
+    int n = args->body->narg;
+    const char *sched = k->sched;
+    uint8_t *index = arena_alloc(&args->h.ctx->scratch, (size_t)n + 1);
+
+    for (int i = 0; i < n; i++) {
+        const Arg *a = &args->body->arg[i];
+
+        if ((a->kind == ARG_COORD || a->kind == ARG_START) && !is_too_long(a, api_place(env, a)))
+            index[i] = api_place(env, a)->type == T_i32 ? T_i32 : 0;
+    }
+    if (sched == NULL)
+        sched = api_pick(args->h.ctx, args->body->prog, env, threads);
+    return kernel_variant(k, &(VariantKey){ .index = index, .sched = sched });
+}
+
+/* All that can throw; the time it took, that of compiling a variant apart. */
+static void fill(weft_kernel *k, Making *m)
+{
+    weft_args *args = m->args;
+    Plan *plan = m->plan;
+    int64_t begin = now(args), waited;
+    Env *env = api_env(args, m->arena, m->pool), *own;
+
+    waited = now(args);
+    plan->variant = find_variant(k, args, env, pool_threads(m->pool));
+    waited = now(args) - waited;
+    m->l = plan->variant->lowered;
+    own = lowered_env(m, env);
+    plan->late = late_new(args, m->arena, m->l, own, env);
+    feed_arrays(args, m->arena, plan, m->l, own);
+    make_sizes(m->arena, plan, m->l, own);
+    make_phases(m->arena, plan, own);
+    if (plan->late != NULL)
+        late_join(plan->late, plan->phase, plan->array, plan->size);
+    place_results(args, m->arena, env);
+    plan->result = api_collect(args, m->arena, env);
+    take_block(args->h.ctx, plan, args->plan);
+    plan->ns = now(args) - begin - waited;
+}
+
+static Plan *make(weft_kernel *k, weft_args *args, Pool *pool)
 {
     weft_ctx *ctx = args->h.ctx;
     Arena *arena = &api_box(ctx)->arena;
     Plan *plan = arena_alloc(arena, sizeof *plan);
-    Env *env = api_env(args, arena, true), *own;
 
-    own = lowered_env(arena, args->body->prog, k->lowered->prog, env);
     plan->kernel = k->number;
     plan->shapes = args->shapes;
-    feed_arrays(args, arena, plan, k->lowered, own);
-    make_sizes(arena, plan, k->lowered, own);
-    make_phases(arena, plan, k, own);
-    place_results(args, arena, env);
-    plan->result = api_collect(args, arena, env);
-    take_block(ctx, plan, args->plan);
+    fill(k, &(Making){ .args = args, .arena = arena, .pool = pool, .plan = plan });
     plan_drop(args);
     plan->box = api_keep(ctx);
     for (int i = 0; i < plan->narray; i++)
         if (plan->feed[i].at >= 0)
             plan->array[i] = (char *)plan->block + plan->feed[i].at;
+    args->plans++;
     return args->plan = plan;
 }
 
-static bool has_same(Arena *scratch, const View *v, const int64_t *had)
+static bool has_same(const View *v, const Array *had, Arena *scratch, Pool *pool)
 {
-    const void *data = v->data;
-    bool same = true;
+    size_t bytes = ir_type[v->type].bytes;
+    void *data = v->data;
 
-    if (v->n > 0 && !v->plain) {
-        void *copy = arena_array(scratch, v->n, sizeof *had);
-
-        view_gather(v, copy);
-        data = copy;
+    if (v->n == 0)
+        return true;
+    if (!v->plain) {
+        data = arena_raw(scratch, v->n, bytes);
+        view_gather(v, data);
     }
-    if (v->type == T_i64)
-        return v->n == 0 || memcmp(data, had, (size_t)v->n * sizeof *had) == 0;
-    for (int64_t i = 0; i < v->n; i++)
-        same &= ((const int32_t *)data)[i] == had[i];
-    return same;
+    return run_is_same(pool, data, had->data, v->n * (int64_t)bytes);
 }
 
 /* Structure that was bound anew, as it is for a new graph or for the old one in another place. */
-static bool structure_is_same(weft_args *args, const Plan *plan)
+static bool structure_is_same(weft_args *args, const Plan *plan, Pool *pool)
 {
     bool same = true;
 
@@ -259,22 +395,23 @@ static bool structure_is_same(weft_args *args, const Plan *plan)
 
         if (a->role == WEFT_INPUT && a->kind != ARG_BUF && args->bound[i].fresh &&
             args->bound[i].how == HOW_USER)
-            same = has_same(&args->h.ctx->scratch, &args->bound[i].view,
-                            api_place(plan->result->env, a)->data);
+            same = has_same(&args->bound[i].view, api_place(plan->result->env, a),
+                            &args->h.ctx->scratch, pool);
     }
     return same;
 }
 
-Plan *api_plan(weft_kernel *k, weft_args *args, bool *made)
+Plan *api_plan(weft_kernel *k, weft_args *args, Pool *pool, bool *made)
 {
     Plan *plan = args->plan;
 
     if (args->fresh)
         api_check_overlap(args);
     *made = plan == NULL || plan->kernel != k->number || plan->shapes != args->shapes ||
-            (args->fresh && !structure_is_same(args, plan));
+            (args->fresh && !structure_is_same(args, plan, pool));
     if (*made)
-        plan = make(k, args);
+        plan = make(k, args, pool);
+    k->last = plan->variant;
     for (int i = 0; i < args->body->narg && args->fresh; i++)
         args->bound[i].fresh = false;
     args->fresh = false;
@@ -316,22 +453,49 @@ int64_t api_run_plan(weft_args *args, Pool *pool)
 
     api_set_result(args, NULL);
     begin(args, plan);
-    fault = run_phases(pool, plan->phase, plan->nphase, plan->array, plan->size);
+    fault = plan->late != NULL
+                ? late_run(plan->late, args->h.ctx, pool)
+                : run_phases(pool, plan->phase, plan->nphase, plan->array, plan->size);
     if (fault != 0)
         return fault;
     for (int i = 0; i < plan->narray; i++)
         if (plan->feed[i].give)
             view_scatter(&args->bound[plan->feed[i].arg].view, plan->array[i]);
+    if (plan->late != NULL)
+        late_give(plan->late, args, plan->result);
     args->result = plan->result;
     return 0;
 }
 
-/* Of each phase the length of its range, and into how many pieces that is cut. */
-void api_print_plan(Text *out, const weft_args *args, const weft_kernel *k)
+/* What a new plan took; of each phase the length of its range, and into how many pieces that is
+ * cut. */
+void api_print_plan(Text *out, const weft_args *args, bool made)
 {
     const Plan *plan = args->plan;
 
+    if (made)
+        text_f(out, " plan=%.3f", (double)plan->ns / 1e6);
+    if (made && plan->transposes > 0)
+        text_f(out, " transposes=%d", plan->transposes);
     for (int i = 0; i < plan->nphase; i++)
-        text_f(out, "; %s: %lld in %lld", k->lowered->label[i], (long long)plan->phase[i].n,
-               (long long)run_chunks(&plan->phase[i]));
+        text_f(out, "; %s: %lld in %lld", plan->variant->lowered->label[i],
+               (long long)plan->phase[i].n, (long long)run_chunks(&plan->phase[i]));
+}
+
+weft_status weft_args_plan(weft_args *args, weft_plan *out)
+{
+    weft_ctx *ctx = api_ctx_of(args, TAG_ARGS);
+    const Plan *plan;
+
+    API_ENTER(ctx);
+    api_need(ctx, out, "out");
+    plan = args->plan;
+    if (plan == NULL)
+        err_throw(&ctx->err, ST_ARG, "there is no plan: no kernel has run with these arguments");
+    *out = (weft_plan){ .made = args->plans,
+                        .ms = (double)plan->ns / 1e6,
+                        .transpose_ms = (double)plan->transpose_ns / 1e6,
+                        .transposes = plan->transposes,
+                        .bytes = (int64_t)plan->box->arena.total + plan->bytes };
+    return api_leave(ctx);
 }

@@ -18,6 +18,7 @@ void prog_drop(weft_prog *prog)
 {
     body_drop(prog->body);
     box_drop(prog->printed);
+    box_drop(prog->scheduled);
 }
 
 void body_check(Body *body)
@@ -239,11 +240,12 @@ weft_status weft_prog_print(weft_prog *prog, const char **out)
 
 static Prog *after(weft_ctx *ctx, weft_prog *prog, const char *pass)
 {
+    Aim aim = api_aim_at(&ctx->err, api_isa(ctx), prog->sched);
     Prog *p;
 
     body_check(prog->body);
     p = ir_copy(&ctx->scratch, prog->body->prog);
-    api_lower_to(p, api_isa(ctx), false, api_find_pass(p, pass));
+    api_lower_to(p, &aim, false, api_find_pass(p, pass));
     return p;
 }
 
@@ -257,6 +259,27 @@ weft_status weft_prog_print_after(weft_prog *prog, const char *pass, const char 
     api_need(ctx, out, "out");
     api_need(ctx, pass, "the name of the pass");
     *out = print_prog(ctx, prog, after(ctx, prog, pass));
+    return api_leave(ctx);
+}
+
+static const char *keep_schedule(weft_ctx *ctx, const char *text)
+{
+    Sched sched = { { 0 } };
+
+    sched_parse(&ctx->err, text, &sched);
+    return arena_copy(&api_box(ctx)->arena, text, strlen(text) + 1);
+}
+
+weft_status weft_prog_schedule(weft_prog *prog, const char *text)
+{
+    weft_ctx *ctx = api_ctx_of(prog, TAG_PROG);
+    const char *sched;
+
+    API_ENTER(ctx);
+    sched = text != NULL ? keep_schedule(ctx, text) : NULL;
+    box_drop(prog->scheduled);
+    prog->scheduled = text != NULL ? api_keep(ctx) : NULL;
+    prog->sched = sched;
     return api_leave(ctx);
 }
 

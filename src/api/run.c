@@ -62,7 +62,7 @@ void api_run(weft_args *args, Runner *fn, void *with)
     Result *result;
 
     api_check_overlap(args);
-    env = api_env(args, &box->arena, false);
+    env = api_env(args, &box->arena, NULL);
     fn(args, box, env, with);
     api_check_shapes(args, env, true);
     result = api_collect(args, &box->arena, env);

@@ -6,18 +6,22 @@
 #include "api/api_int.h"
 
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 /* Of each architecture from narrow to wide. */
 static const Isa isas[] = {
-    { "c:sse2", "x86-64", 16, { NULL }, NULL },
-    { "c:avx2", "x86-64", 32, { "-mavx2", "-mfma" }, "__AVX2__" },
+    { "c:sse2", "x86-64", 16, 16, { NULL }, NULL },
+    { "c:avx2", "x86-64", 32, 16, { "-mavx2", "-mfma", "-mf16c" }, "__AVX2__" },
     { "c:avx512",
       "x86-64",
       64,
-      { "-mavx512f", "-mavx512vl", "-mavx512dq", "-mfma" },
+      32,
+      { "-mavx512f", "-mavx512vl", "-mavx512dq", "-mavx512bw", "-mfma", "-mf16c" },
       "__AVX512F__" },
-    { "c:neon", "aarch64", 16, { NULL }, "__ARM_NEON" },
-    { "c:generic", "other CPUs", 16, { NULL }, NULL },
+    { "c:neon", "aarch64", 16, 32, { NULL }, "__ARM_NEON" },
+    { "c:generic", "other CPUs", 16, 16, { NULL }, NULL },
 };
 
 enum { NISA = sizeof isas / sizeof *isas };
@@ -30,15 +34,33 @@ static const char arch[] = "aarch64";
 static const char arch[] = "other CPUs";
 #endif
 
+#if defined(__x86_64__)
+/* Not all compilers know it as a name of __builtin_cpu_supports. */
+static bool has_f16c(void)
+{
+    unsigned a, b, c, d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
+}
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+}
+
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && has_avx2();
+}
+#endif
+
 static bool has(const Isa *isa)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (isa->bytes == 64)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("fma");
-    if (isa->bytes == 32)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (isa->bytes > 16)
+        return isa->bytes == 64 ? has_avx512() : has_avx2();
 #endif
     return isa->bytes == 16;
 }

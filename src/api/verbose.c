@@ -27,14 +27,15 @@ static void put_field(Text *out, const char *s)
     text_str(out, quote ? "\"" : "");
 }
 
-static void say(weft_ctx *ctx, const weft_kernel *k, const char *event, const char *how, double ms,
-                const char *detail, const char *why)
+static void say(const weft_kernel *k, const Variant *v, const char *event, const char *how,
+                double ms, const char *detail, const char *why)
 {
+    weft_ctx *ctx = k->h.ctx;
     Text line = { .arena = &ctx->scratch };
-    bool code = k->why == NULL;
+    bool code = v->why == NULL;
 
     text_f(&line, "weft,%s,%s,%s,%s,%s,%.3f,%s", event, k->body->prog->name, code ? "c" : "interp",
-           code ? isa_name(k->lowered->isa) : "", how, ms, code ? k->key : "");
+           code ? isa_name(v->lowered->isa) : "", how, ms, code ? v->name : "");
     put_field(&line, detail);
     put_field(&line, why);
     ctx->verbose(ctx->verbose_user, line.s);
@@ -47,36 +48,55 @@ static void put_phases(Text *out, const Lowered *l)
     for (int i = 0; i < l->info->nphase; i++) {
         const EmitPhase *f = &l->info->phase[i];
 
-        text_f(out, "%s%s %s", i > 0 ? "; " : "", l->label[i],
-               f->parallel ? "parallel" : "serial: its outer loop may write an element twice");
+        text_f(out, "%s%s %s%s", i > 0 ? "; " : "", l->label[i],
+               f->parallel ? "parallel" : "serial: ",
+               f->parallel      ? ""
+               : f->why != NULL ? f->why
+                                : "its outer loop may write an element twice");
         if (f->balance != NULL)
             text_f(out, " by %s", f->balance->name);
     }
 }
 
-static void warn(weft_ctx *ctx, const weft_kernel *k)
+/* The structure arrays that it reads as i32. */
+static void put_narrow(Text *out, const Body *body, const VariantKey *key)
+{
+    bool any = false;
+
+    for (int i = 0; i < body->narg; i++)
+        if (key->index[i] == T_i32) {
+            text_f(out, any ? " %s" : "; i32 %s", body->arg[i].name);
+            any = true;
+        }
+}
+
+static void warn(weft_ctx *ctx, const weft_kernel *k, const Variant *v)
 {
     char note[JIT_NOTE] = "";
     int n = 0;
 
-    if (k->why != NULL)
-        n = snprintf(ctx->warning, MAX_MESSAGE, "%s is interpreted: %s", k->body->prog->name,
-                     k->why);
+    if (v->why != NULL)
+        n = snprintf(ctx->warning, MAX_MESSAGE,
+                     v == k->variant[0] ? "%s is interpreted: %s"
+                                        : "%s runs by a more general kernel: %s",
+                     k->body->prog->name, v->why);
     if (ctx->jit != NULL && jit_warning(ctx->jit, note) && n < MAX_MESSAGE)
         snprintf(ctx->warning + n, (size_t)(MAX_MESSAGE - n), n > 0 ? "\n%s" : "%s", note);
 }
 
-void api_say_compile(weft_ctx *ctx, const weft_kernel *k, const JitReport *report)
+void api_say_compile(weft_ctx *ctx, const weft_kernel *k, const Variant *v, const JitReport *report)
 {
     Text phases = { .arena = &ctx->scratch };
 
-    warn(ctx, k);
+    warn(ctx, k, v);
     if (ctx->verbose == NULL)
         return;
-    if (k->why == NULL)
-        put_phases(&phases, k->lowered);
-    say(ctx, k, "compile", k->why == NULL ? k->how : "", report->ms, k->why == NULL ? phases.s : "",
-        k->why == NULL ? report->note : k->why);
+    if (v->why == NULL) {
+        put_phases(&phases, v->lowered);
+        put_narrow(&phases, k->body, &v->key);
+    }
+    say(k, v, "compile", v->why == NULL ? v->how : "", report->ms, v->why == NULL ? phases.s : "",
+        v->why == NULL ? report->note : v->why);
 }
 
 static void put_sizes(Text *out, const weft_args *args)
@@ -92,6 +112,7 @@ void api_say_run(const weft_kernel *k, const weft_args *args, bool made, int thr
 {
     weft_ctx *ctx = k->h.ctx;
     Text detail = { .arena = &ctx->scratch };
+    const char *why = kernel_why(k);
     double ms;
 
     if (ctx->verbose == NULL)
@@ -99,11 +120,11 @@ void api_say_run(const weft_kernel *k, const weft_args *args, bool made, int thr
     ms = (double)(ctx->os->clock(ctx->os, CLOCK_MONOTONIC) - begin) / 1e6;
     put_sizes(&detail, args);
     text_f(&detail, "threads=%d", threads);
-    if (k->why == NULL)
-        api_print_plan(&detail, args, k);
-    say(ctx, k, "run",
-        k->why != NULL ? ""
-        : made         ? "planned"
-                       : "kept",
-        ms, detail.s, k->why != NULL ? k->why : "");
+    if (why == NULL)
+        api_print_plan(&detail, args, made);
+    say(k, k->last, "run",
+        why != NULL ? ""
+        : made      ? "planned"
+                    : "kept",
+        ms, detail.s, why != NULL ? why : "");
 }

@@ -49,7 +49,7 @@ static void add_chunk(Arena *a, size_t need)
     a->total += cap;
 }
 
-void *arena_alloc(Arena *a, size_t size)
+static void *take(Arena *a, size_t size)
 {
     const size_t align = _Alignof(max_align_t);
     void *p;
@@ -61,16 +61,28 @@ void *arena_alloc(Arena *a, size_t size)
         add_chunk(a, size);
     p = (char *)a->chunk->data + a->used;
     a->used += size;
-    return memset(p, 0, size);
+    return p;
 }
 
-void *arena_array(Arena *a, int64_t n, size_t elem)
+void *arena_alloc(Arena *a, size_t size)
+{
+    return memset(take(a, size), 0, size);
+}
+
+void *arena_raw(Arena *a, int64_t n, size_t elem)
 {
     int64_t bytes;
 
     if (n < 0 || int_mul(n, (int64_t)elem, &bytes))
         err_throw(a->err, ST_NOMEM, "out of memory: an array of %lld elements", (long long)n);
-    return arena_alloc(a, (size_t)bytes);
+    return take(a, (size_t)bytes);
+}
+
+void *arena_array(Arena *a, int64_t n, size_t elem)
+{
+    void *p = arena_raw(a, n, elem);
+
+    return memset(p, 0, (size_t)n * elem);
 }
 
 void *arena_copy(Arena *a, const void *from, size_t size)

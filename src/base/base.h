@@ -126,6 +126,7 @@ void arena_init(Arena *, const Os *, Err *);
 void arena_free(Arena *);                           /* leaves an empty arena */
 void *arena_alloc(Arena *, size_t size);            /* zeroed, aligned for any type */
 void *arena_array(Arena *, int64_t n, size_t elem); /* n * elem, checked */
+void *arena_raw(Arena *, int64_t n, size_t elem);   /* the same, with any content */
 void *arena_copy(Arena *, const void *from, size_t size);
 /* Room for element n of an array of n elements: the old pointer or a larger copy. */
 void *arena_grow(Arena *, void *old, int n, int *cap, size_t elem);
@@ -153,6 +154,7 @@ void text_f(Text *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* hash.c */
 uint64_t hash_bytes(uint64_t seed, const void *p, size_t n);
 uint64_t hash_int(uint64_t seed, uint64_t v);
+uint64_t hash_place(uint64_t h, uint64_t n); /* below n, in proportion to h; for n > 0 */
 
 /* sha.c: SHA-256, for what must not collide. */
 enum { SHA_SIZE = 32 };

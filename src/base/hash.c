@@ -18,6 +18,12 @@ uint64_t hash_int(uint64_t seed, uint64_t v)
     return mix((seed ^ v) * 0x9e3779b97f4a7c15u + 1);
 }
 
+uint64_t hash_place(uint64_t h, uint64_t n)
+{
+    h >>= 32;
+    return h * (n >> 32) + (h * (n & UINT32_MAX) >> 32);
+}
+
 uint64_t hash_bytes(uint64_t seed, const void *p, size_t n)
 {
     const unsigned char *b = p;

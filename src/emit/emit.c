@@ -49,6 +49,16 @@ static void need(Expr *e, void *ctx)
     for (int k = 0; e->op == OP_find && k < e->axis->ncoord; k++)
         if (e->axis->coord[k].kind == C_LOAD || e->axis->coord[k].kind == C_TABLE)
             need_array(o, loop_coord(o->p, e->axis, k));
+    if (e->op == OP_find && e->k == FIND_LOOKUP)
+        need_array(o, loop_map(o->p, e->axis));
+}
+
+/* What a phase that builds an axis writes. */
+static void need_built(Emit *o, Axis *a)
+{
+    need_array(o, loop_start(o->p, a));
+    for (int k = 0; k < a->ncoord; k++)
+        need_array(o, loop_coord(o->p, a, k));
 }
 
 /* a_X: dots become underscores, and who comes later gives way. */
@@ -75,31 +85,10 @@ static void name_arrays(Emit *o)
     }
 }
 
-typedef struct Mention { /* what a function mentions */
-    Emit *o;
-    bool *size, *count, *array;
-} Mention;
-
-static void mention(Expr *e, void *ctx)
-{
-    Mention *m = ctx;
-    const EmitKernel *k = m->o->k;
-
-    if (e->op == OP_size)
-        m->size[e->size->id] = true;
-    for (int i = 0; i < k->ncount; i++)
-        if ((e->op == OP_count && k->count[i] == e->axis) ||
-            (e->op == OP_above && k->count[i] == e->axis->parent))
-            m->count[i] = true;
-    for (int i = 0; i < k->narray; i++)
-        if ((e->op == OP_cell && k->array[i] == e->buf) ||
-            (e->op == OP_above && k->array[i] == loop_start(m->o->p, e->axis)))
-            m->array[i] = true;
-}
-
 static bool is_written(const Node *n, const Buf *b)
 {
-    bool here = n->kind == N_STORE && n->out->op == OP_cell && n->out->buf == b;
+    bool here = (n->kind == N_STORE && n->out->op == OP_cell && n->out->buf == b) ||
+                (n->kind == N_BUILD && b->of == n->axis && b->of_k >= -1);
 
     for (int k = 0; k < n->nat; k++)
         here = here || n->at[k].out->buf == b;
@@ -108,44 +97,68 @@ static bool is_written(const Node *n, const Buf *b)
     return here;
 }
 
-static void declare(Emit *o, const Mention *m, const Node *tree)
+bool emit_writes(Node *const *tree, int n, const Buf *b)
 {
-    for (int i = 0; i < o->p->nsize; i++)
-        if (m->size[i])
-            text_f(o->out, "\n    const int64_t n_%s = weft_size[%d];", o->p->size[i]->name, i);
-    for (int i = 0; i < o->k->ncount; i++)
-        if (m->count[i])
-            text_f(o->out, "\n    const int64_t n_%s = weft_size[%d];", o->k->count[i]->name,
-                   o->p->nsize + i);
-    for (int i = 0; i < o->k->narray; i++)
-        if (m->array[i] && o->k->array[i]->kind != B_CONST)
-            text_f(o->out, "\n    %s%s *restrict %s = weft_array[%d];",
-                   tree != NULL && is_written(tree, o->k->array[i]) ? "" : "const ",
-                   emit_ctype(o->k->array[i]->type), o->array_name[i], i);
+    for (int i = 0; i < n; i++)
+        if (is_written(tree[i], b))
+            return true;
+    return false;
 }
 
-void emit_arguments(Emit *o, Expr *const *e, int n, const Node *tree)
+Function emit_open(Emit *o)
 {
     Arena *arena = o->p->arena;
-    Mention m = { .o = o,
-                  .size = arena_array(arena, o->p->nsize, 1),
-                  .count = arena_array(arena, o->k->ncount, 1),
-                  .array = arena_array(arena, o->k->narray, 1) };
-    Memo met = { 0 };
+    Function f = { .body = arena_alloc(arena, sizeof *f.body),
+                   .outer = o->out,
+                   .used = o->used,
+                   .indent = o->indent };
 
-    for (int i = 0; i < n; i++)
-        ir_visit(o->p, e[i], mention, &m, &met);
-    if (tree != NULL && tree->kind == N_FOR && tree->how == FOR_PARALLEL)
-        for (int i = 0; i < tree->nbody; i++)
-            loop_visit(o->p, tree->body[i], mention, &m, &met); /* its bounds are the caller's */
-    else if (tree != NULL)
-        loop_visit(o->p, tree, mention, &m, &met);
-    declare(o, &m, tree);
+    f.body->arena = arena;
+    text_put(f.body, "", 0);
+    o->out = f.body;
+    o->indent = 1;
+    o->used = (Mention){ .size = arena_array(arena, o->p->nsize, 1),
+                         .count = arena_array(arena, o->k->ncount, 1),
+                         .array = arena_array(arena, o->k->narray, 1),
+                         .fixed = arena_alloc(arena, sizeof(Text)),
+                         .known = arena_alloc(arena, sizeof(Memo)) };
+    *o->used.fixed = (Text){ .arena = arena };
+    *o->used.known = (Memo){ 0 };
+    return f;
 }
 
-static void emit_nodes(Emit *o, Node *const *n, int count);
+void emit_close(Emit *o, Function *f)
+{
+    Mention used = o->used;
 
-static void emit_block(Emit *o, Node *const *body, int n)
+    o->out = f->outer;
+    o->used = f->used;
+    o->indent = f->indent;
+    f->used = used;
+}
+
+void emit_body(Emit *o, Text *out, const Function *f, Node *const *tree, int n)
+{
+    for (int i = 0; i < o->p->nsize; i++)
+        if (f->used.size[i])
+            text_f(out, "\n    const int64_t n_%s = weft_size[%d];", o->p->size[i]->name, i);
+    for (int i = 0; i < o->k->ncount; i++)
+        if (f->used.count[i])
+            text_f(out, "\n    const int64_t n_%s = weft_size[%d];", o->k->count[i]->name,
+                   o->p->nsize + i);
+    if (f->used.fixed->n > 0)
+        text_put(out, f->used.fixed->s, f->used.fixed->n);
+    for (int i = 0; i < o->k->narray; i++)
+        if (f->used.array[i] && o->k->array[i]->kind != B_CONST)
+            text_f(out, "\n    %s%s *restrict %s = weft_array[%d];",
+                   emit_writes(tree, n, o->k->array[i]) ? "" : "const ",
+                   emit_ctype(o->k->array[i]->type), o->array_name[i], i);
+    if (out->n + f->body->n > EMIT_MOST)
+        ir_throw(o->p, ST_LIMIT, "a kernel of more than %d MB of C", EMIT_MOST >> 20);
+    text_put(out, f->body->s, f->body->n);
+}
+
+void emit_block(Emit *o, Node *const *body, int n)
 {
     text_str(o->out, " {");
     o->indent++;
@@ -164,35 +177,6 @@ static void put_bound(Emit *o, const Node *n, bool end)
         emit_expr(o, end ? n->hi : n->lo, L_SUM);
 }
 
-/* As many iterations at once as there are lanes, then the rest one by one. */
-static void emit_vector_loop(Emit *o, const Node *n)
-{
-    bool whole = n->how != FOR_PARALLEL && n->lo->op == OP_int && n->hi->op == OP_int &&
-                 (n->hi->i - n->lo->i) % n->lanes == 0;
-    Text v = { .arena = o->p->arena };
-
-    text_f(&v, "v_%s", n->local->name);
-    emit_line(o);
-    text_f(o->out, "{ int64_t %s = ", v.s);
-    put_bound(o, n, false);
-    text_str(o->out, ";");
-    emit_line(o);
-    text_f(o->out, "for (; %s + %d <= ", v.s, n->lanes);
-    put_bound(o, n, true);
-    text_f(o->out, "; %s += %d)", v.s, n->lanes);
-    emit_vector_on(o, n->local);
-    emit_block(o, n->body, n->nbody);
-    emit_vector_on(o, NULL);
-    if (!whole) {
-        emit_line(o);
-        text_f(o->out, "for (; %s < ", v.s);
-        put_bound(o, n, true);
-        text_f(o->out, "; %s++)", v.s);
-        emit_block(o, n->body, n->nbody);
-    }
-    text_str(o->out, " }");
-}
-
 static void emit_for(Emit *o, const Node *n)
 {
     if (n->lanes > 1) {
@@ -200,11 +184,17 @@ static void emit_for(Emit *o, const Node *n)
         return;
     }
     emit_line(o);
-    text_f(o->out, "for (int64_t v_%s = ", n->local->name);
+    text_str(o->out, "for (int64_t ");
+    emit_local(o, n->local);
+    text_str(o->out, " = ");
     put_bound(o, n, false);
-    text_f(o->out, "; v_%s < ", n->local->name);
+    text_str(o->out, "; ");
+    emit_local(o, n->local);
+    text_str(o->out, " < ");
     put_bound(o, n, true);
-    text_f(o->out, "; v_%s++)", n->local->name);
+    text_str(o->out, "; ");
+    emit_local(o, n->local);
+    text_str(o->out, "++)");
     emit_block(o, n->body, n->nbody);
 }
 
@@ -216,14 +206,44 @@ static void note_assigned(Emit *o, const Node *n)
         note_assigned(o, n->body[i]);
 }
 
-static void emit_let(Emit *o, const Node *n)
+typedef struct Around { /* the locals that have a name */
+    const Local **local;
+    int n, cap;
+} Around;
+
+/* Passes name the loops they make without a look at those around. */
+static void note_names(Emit *o, const Node *n, Around *s)
 {
-    bool vector = o->vector != NULL && n->local->lanes > 1;
+    int outer = s->n;
+
+    if (n->local != NULL && n->local->name != NULL) {
+        for (int i = 0; i < s->n; i++)
+            if (s->local[i] != n->local && strcmp(s->local[i]->name, n->local->name) == 0)
+                o->hides[n->local->id] = true;
+        s->local = arena_grow(o->p->arena, s->local, s->n, &s->cap, sizeof *s->local);
+        s->local[s->n++] = n->local;
+    }
+    for (int i = 0; i < n->nbody; i++)
+        note_names(o, n->body[i], s);
+    if (n->kind != N_LET) /* which holds for the nodes after it */
+        s->n = outer;
+}
+
+const char *emit_local_type(const Emit *o, const Local *l)
+{
+    if (emit_in_lanes(o, l))
+        return l->type == T_f32 ? "weft_vf32" : "weft_vf64";
+    return emit_ctype(l->type);
+}
+
+static void put_let(Emit *o, const Node *n)
+{
+    bool vector = emit_in_lanes(o, n->local);
     Type t = n->local->type;
 
     emit_line(o);
-    text_str(o->out, o->assigned[n->local->id] ? "" : "const ");
-    text_f(o->out, vector ? "weft_v%s " : "%s ", vector ? emit_suffix(t) : emit_ctype(t));
+    text_f(o->out, "%s%s ", o->assigned[n->local->id] ? "" : "const ",
+           emit_local_type(o, n->local));
     emit_local(o, n->local);
     text_str(o->out, " = ");
     if (vector)
@@ -233,34 +253,60 @@ static void emit_let(Emit *o, const Node *n)
     text_char(o->out, ';');
 }
 
+void emit_let(Emit *o, const Node *n)
+{
+    for (o->reg = 0; o->reg < (emit_in_lanes(o, n->local) ? o->regs : 1); o->reg++)
+        put_let(o, n);
+    o->reg = 0;
+}
+
+static void put_operand(Emit *o, Expr *e, Type as, enum Level least, bool vector)
+{
+    if (vector)
+        emit_operand(o, e, as, least);
+    else
+        emit_as(o, e, as, least);
+}
+
+/* What is stored to, as a value. */
+static void put_target(Emit *o, Expr *out)
+{
+    if (o->folds)
+        emit_fold(o, out->local);
+    else
+        emit_expr(o, out, L_PRODUCT);
+}
+
 /* The element after the store: the value, or what the two give together.  max and min take their
  * first operand where they can: so the first of equals stays, and the first NaN. */
 static void put_combined(Emit *o, const Node *n, Type as)
 {
+    bool vector = o->vector != NULL && (n->out->op == OP_cell || emit_is_vector(o, n->value) ||
+                                        n->out->local->lanes > 1);
     bool fused = n->op == A_ADD && n->value->op == OP_mul && n->value->type == as && as != T_i64;
     bool checked = n->op == A_ADD && as == T_i64;
 
     if (n->op == A_SET) {
-        emit_operand(o, n->value, as, L_SELECT);
+        put_operand(o, n->value, as, L_SELECT, vector);
     } else if (n->op == A_ADD && !fused && !checked) {
-        emit_operand(o, n->value, as, L_SUM);
+        put_operand(o, n->value, as, L_SUM, vector);
         text_str(o->out, " + ");
-        emit_expr(o, n->out, L_PRODUCT);
+        put_target(o, n->out);
     } else {
         text_f(o->out, "weft_%s_%s%s(",
                fused            ? "fma"
                : n->op == A_ADD ? "add"
                : n->op == A_MAX ? "max"
                                 : "min",
-               o->vector != NULL ? "v" : "", checked ? "ck" : emit_suffix(as));
+               vector ? "v" : "", checked ? "ck" : emit_suffix(as));
         for (int i = 0; fused && i < 2; i++) {
-            emit_operand(o, n->value->arg[i], as, L_SELECT);
+            put_operand(o, n->value->arg[i], as, L_SELECT, vector);
             text_str(o->out, ", ");
         }
-        emit_expr(o, n->out, L_SELECT);
+        put_target(o, n->out);
         if (!fused) {
             text_str(o->out, ", ");
-            emit_operand(o, n->value, as, L_SELECT);
+            put_operand(o, n->value, as, L_SELECT, vector);
         }
         text_str(o->out, checked ? ", &fault)" : ")");
     }
@@ -313,33 +359,82 @@ static void emit_winner(Emit *o, const Node *n)
     text_str(o->out, "} }");
 }
 
-static void emit_store(Emit *o, const Node *n)
+/* Whether the store goes past the caches: by whole lines only, a part of one costs twice. */
+static bool fills_lines(const Emit *o, const Node *n, Type t)
+{
+    return n->stream && !o->masked && (t == T_f32 || t == T_f64) &&
+           o->regs * o->step * ir_type[t].bytes % EMIT_LINE == 0;
+}
+
+static bool has_stream(const Node *n)
+{
+    bool has = n->stream;
+
+    for (int i = 0; i < n->nbody && !has; i++)
+        has = has_stream(n->body[i]);
+    return has;
+}
+
+static void put_store(Emit *o, const Node *n)
 {
     bool local = n->out->op == OP_local, vector = o->vector != NULL && !local;
     Type t = local ? n->out->local->type : n->out->buf->type;
-    bool half = t == T_f16 || t == T_bf16, whole = t == T_i32 && n->value->op != OP_int;
+    bool half = !vector && (t == T_f16 || t == T_bf16);
+    bool whole = t == T_i32 && n->value->op != OP_int;
 
-    if (n->nat > 0 && n->op != A_ADD) {
-        emit_winner(o, n);
-        return;
-    }
-    if (vector) {
+    if (vector && fills_lines(o, n, t)) {
         emit_line(o);
-        text_f(o->out, "WEFT_STORE_%s(&", t == T_f32 ? "F32" : "F64");
+        text_f(o->out, "weft_stream_%s(&", emit_suffix(t));
         emit_place(o, n->out);
         text_str(o->out, ", ");
+    } else if (vector) {
+        emit_line(o);
+        text_f(o->out, "WEFT_STORE%s_%s(&", o->masked ? "M" : "", emit_lanes(t));
+        emit_place(o, n->out);
+        text_str(o->out, ", ");
+    } else if (o->folds) {
+        emit_line(o);
+        emit_fold(o, n->out->local);
+        text_str(o->out, " = ");
+        if (o->masked)
+            text_f(o->out, "WEFT_PICK_%s(weft_mask, ", t == T_f32 ? "F32" : "F64");
     } else {
         put_stored(o, n->out);
     }
     if (half || whole)
         text_f(o->out, "weft_to_%s(", ir_type[t].name);
     put_combined(o, n, t == T_real ? T_f64 : (Type)ir_type[t].value);
-    text_str(o->out, whole ? ", &fault);" : half || vector ? ");" : ";");
+    if (o->folds && o->masked) {
+        text_str(o->out, ", ");
+        emit_fold(o, n->out->local);
+    }
+    if (vector && o->masked)
+        text_str(o->out, ", weft_mask");
+    text_str(o->out, whole                                              ? ", &fault);"
+                     : half || vector || (o->folds && o->masked) ? ");"
+                                                                        : ";");
     for (int k = 0; k < n->nat; k++)
         emit_companion(o, &n->at[k]);
 }
 
-static void emit_node(Emit *o, const Node *n)
+static void emit_store(Emit *o, const Node *n)
+{
+    bool local = n->out->op == OP_local, lanes = o->vector != NULL;
+
+    if (n->nat > 0 && n->op != A_ADD) {
+        emit_winner(o, n);
+        return;
+    }
+    if (local && n->out->local->lanes == 1)
+        lanes = lanes && emit_is_vector(o, n->value);
+    o->folds = lanes && local && n->out->local->lanes == 1;
+    for (o->reg = 0; o->reg < (lanes ? o->regs : 1); o->reg++)
+        put_store(o, n);
+    o->reg = 0;
+    o->folds = false;
+}
+
+void emit_node(Emit *o, const Node *n)
 {
     switch (n->kind) {
     case N_FOR: emit_for(o, n); break;
@@ -358,11 +453,21 @@ static void emit_node(Emit *o, const Node *n)
         emit_expr(o, n->cond, L_PRIMARY);
         text_f(o->out, ") return %d;", n->fault);
         break;
+    case N_BUILD:
+        emit_nodes(o, n->body, n->nbody);
+        emit_close_build(o, n);
+        break;
+    case N_INSERT: emit_insert(o, n); break;
+    case N_AHEAD: emit_ahead(o, n); break;
     }
 }
 
-static void emit_nodes(Emit *o, Node *const *n, int count)
+void emit_nodes(Emit *o, Node *const *n, int count)
 {
+    if (o->regs == 1 && emit_is_long(o, n, count)) {
+        emit_parts(o, n, count);
+        return;
+    }
     for (int i = 0; i < count; i++)
         emit_node(o, n[i]);
 }
@@ -388,54 +493,97 @@ static void emit_constant(Emit *o, int i)
 
 typedef struct Finders {
     Emit *o;
-    bool *done; /* by Axis.id */
+    bool *done[FIND_COUNT]; /* by Axis.id */
 } Finders;
 
 static void find_search(Expr *e, void *ctx)
 {
     Finders *f = ctx;
 
-    if (e->op != OP_find || f->done[e->axis->id])
+    if (e->op != OP_find || f->done[e->k][e->axis->id])
         return;
-    f->done[e->axis->id] = true;
-    emit_finder(f->o, e->axis);
+    f->done[e->k][e->axis->id] = true;
+    emit_finder(f->o, e->axis, (FindHow)e->k);
+}
+
+/* Where each search that goes on from its last end keeps that. */
+static void declare_near(Expr *e, void *ctx)
+{
+    Emit *o = ctx;
+
+    if (e->op == OP_find && e->k == FIND_NEAR)
+        text_f(o->out, "\n    int64_t near%u = 0;", (unsigned)e->id);
 }
 
 static void emit_phase(Emit *o, Node *n, int i)
 {
     EmitPhase *f = &o->k->phase[i];
-    Text name = { .arena = o->p->arena };
+    Text name = { .arena = o->p->arena }, parts = { .arena = o->p->arena };
+    Memo met = { 0 };
+    Function fn;
     bool once = n->kind == N_FOR && n->how == FOR_SERIAL && n->lo->op == OP_int && n->lo->i == 0 &&
                 n->hi->op == OP_int && n->hi->i == 1;
 
     text_f(&name, "%s_phase_%d", o->prefix, i);
-    *f = (EmitPhase){ .name = name.s, .parallel = n->kind == N_FOR && n->how == FOR_PARALLEL };
-    text_f(o->out, "\n\n/* %s */\nint64_t %s(WEFT_ARGS)\n{\n    int64_t fault = 0;",
-           n->label != NULL ? n->label : "", f->name);
-    emit_arguments(o, NULL, 0, n);
+    text_put(&parts, "", 0);
+    *f = (EmitPhase){ .name = name.s,
+                      .parallel = n->kind == N_FOR && n->how == FOR_PARALLEL,
+                      .why = n->why };
     note_assigned(o, n);
-    o->indent = 1;
+    note_names(o, n, &(Around){ 0 });
+    o->phase = n;
+    o->parts = &parts;
     if (f->parallel) {
         f->extent = n->hi;
         f->balance = loop_balance(n);
     }
+    emit_note_build(o, n, f);
+    fn = emit_open(o);
+    if (f->builds != NULL)
+        emit_open_build(o, f);
+    loop_visit(o->p, n, declare_near, o, &met);
     emit_nodes(o, once ? n->body : &n, once ? n->nbody : 1);
+    emit_close(o, &fn);
+    text_put(o->out, parts.s, parts.n);
+    text_f(o->out, "\n\n/* %s */\nint64_t %s(WEFT_ARGS)\n{\n    int64_t fault = 0;",
+           n->label != NULL ? n->label : "", f->name);
+    emit_body(o, o->out, &fn, &n, 1);
+    if (has_stream(n)) /* whoever waits for the phase reads what it stored */
+        text_str(o->out, "\n    WEFT_FENCE;");
     text_str(o->out, "\n    return fault;\n}");
 }
 
 EmitKernel *emit_functions(Text *out, Prog *p, Node *const *phase, int n, const char *prefix)
 {
+    return emit_functions_cut(out, p, phase, n, prefix, EMIT_PART);
+}
+
+EmitKernel *emit_functions_cut(Text *out, Prog *p, Node *const *phase, int n, const char *prefix,
+                               int most)
+{
     EmitKernel *k = arena_alloc(p->arena, sizeof *k);
-    Emit o = { .p = p, .out = out, .k = k, .prefix = prefix };
-    Finders f = { &o, arena_array(p->arena, p->naxis, sizeof *f.done) };
+    Emit o = { .p = p, .out = out, .k = k, .prefix = prefix, .most = most, .regs = 1 };
+    Finders f = { .o = &o };
     Memo met = { 0 }, again = { 0 };
 
     k->phase = arena_array(p->arena, n, sizeof *k->phase);
     k->nphase = n;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         loop_visit(p, phase[i], need, &o, &met);
+        if (loop_builds(phase[i]) != NULL)
+            need_built(&o, loop_builds(phase[i]));
+    }
     name_arrays(&o);
+    for (int i = 0; i < FIND_COUNT; i++)
+        f.done[i] = arena_array(p->arena, p->naxis, sizeof *f.done[i]);
     o.assigned = arena_array(p->arena, p->nlocal, sizeof *o.assigned);
+    o.hides = arena_array(p->arena, p->nlocal, sizeof *o.hides);
+    o.nlocal = p->nlocal;
+    for (int i = 0; i < n; i++)
+        if (loop_builds(phase[i]) != NULL) {
+            text_f(out, "\n%s", emit_set_h);
+            break;
+        }
     for (int i = 0; i < k->narray; i++)
         if (k->array[i]->kind == B_CONST)
             emit_constant(&o, i);

@@ -12,22 +12,40 @@ typedef struct EmitPhase {
     bool parallel;    /* its range is 0..extent of the outermost loop; else 0..1 */
     Expr *extent;
     Buf *balance; /* start array that weighs the range; or NULL */
+    const char *why; /* it is not parallel; or NULL */
+    Axis *builds; /* the axis whose starts and coordinates it makes; or NULL */
+    bool whole;   /* the keys that it collects have the parent's position as first digit */
+    int how;      /* where what it is told begins, among the last of the sizes: see below */
 } EmitPhase;
+
+/* A phase that builds an axis is run twice: to count (start[q + 1] becomes the entries below q; all
+ * are 0 before), and, when starts are sums and there is room, to fill the coordinates.  Among the
+ * sizes it is told how; its scratch memory is what run/built.c says. */
+enum EmitHow { EMIT_ROOM, EMIT_FILL, EMIT_KEYS, EMIT_BOUNDS }; /* the last of each coordinate */
 
 typedef struct EmitKernel { /* what whoever runs the text has to know */
     EmitPhase *phase;
     int nphase;
     Buf **array; /* the first argument of each function, in this order */
     int narray;
-    Axis **count; /* the second: the program's sizes, then the positions of these axes */
+    Axis **count; /* the second: the program's sizes, then the positions of these axes, */
     int ncount;
+    int nhow; /* then what phases that build axes are told */
 } EmitKernel;
 
 /* Prints the phases as functions that begin with this prefix, to stand after emit_simd_h. */
 EmitKernel *emit_functions(Text *, Prog *, Node *const *phase, int n, const char *prefix);
+/* The same, with long straight-line code cut into functions of at most so many lines of one
+ * operation each: a compiler is done with them sooner.  Shorter ones than EMIT_PART compile no
+ * faster, and read more values again. */
+enum { EMIT_PART = 1000 };
+EmitKernel *emit_functions_cut(Text *, Prog *, Node *const *phase, int n, const char *prefix,
+                               int most);
 /* Prints the phases as one self-contained C file. */
 EmitKernel *emit_c(Text *, Prog *, Node *const *phase, int n, const char *heading);
 
 extern const char emit_simd_h[]; /* the header of vector types that the text begins with */
+extern const char emit_set_h[];  /* of sets; emit_functions prints it where one is needed */
+extern const char emit_probe_h[]; /* phases that measure a machine, to stand after emit_simd_h */
 
 #endif

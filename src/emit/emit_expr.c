@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_TEXT = 32 << 20 };
-
 const char *emit_ctype(Type t)
 {
     switch (t) {
@@ -29,6 +27,11 @@ const char *emit_suffix(Type t)
     return t == T_f32 ? "f32" : t == T_i64 ? "i64" : "f64";
 }
 
+const char *emit_lanes(Type t)
+{
+    return t == T_f16 ? "F16" : t == T_bf16 ? "BF16" : t == T_f32 ? "F32" : "F64";
+}
+
 void emit_vector_on(Emit *o, const Local *v)
 {
     o->vector = v;
@@ -36,7 +39,7 @@ void emit_vector_on(Emit *o, const Local *v)
 }
 
 /* Whether the expression has a value for each lane of the vector loop around. */
-static bool is_vector(Emit *o, Expr *e)
+bool emit_is_vector(Emit *o, Expr *e)
 {
     Expr *no = ir_int(o->p, 0), *yes = ir_int(o->p, 1), *known;
 
@@ -49,18 +52,32 @@ static bool is_vector(Emit *o, Expr *e)
         return known == yes;
     known = no;
     for (int i = 0; i < e->nargs && known == no; i++)
-        if (is_vector(o, e->arg[i]))
+        if (emit_is_vector(o, e->arg[i]))
             known = yes;
     *ir_memo(o->p, &o->lanes, e) = known;
     return known == yes;
 }
 
-void emit_local(Emit *o, const Local *l)
+bool emit_in_lanes(const Emit *o, const Local *l)
+{
+    return o->vector != NULL && l->lanes > 1;
+}
+
+void emit_local_name(const Emit *o, Text *to, const Local *l)
 {
     if (l->name == NULL)
-        text_f(o->out, "t%d", l->id);
+        text_f(to, "t%d", l->id);
+    else if (l->id < o->nlocal && o->hides[l->id])
+        text_f(to, "v%d_%s", l->id, l->name);
     else
-        text_f(o->out, "v_%s", l->name);
+        text_f(to, "v_%s", l->name);
+}
+
+void emit_local(Emit *o, const Local *l)
+{
+    emit_local_name(o, o->out, l);
+    if (o->regs > 1 && emit_in_lanes(o, l))
+        text_f(o->out, "_%d", o->reg);
 }
 
 void emit_array_name(Emit *o, const Buf *b)
@@ -69,6 +86,7 @@ void emit_array_name(Emit *o, const Buf *b)
 
     while (o->k->array[i] != b)
         i++;
+    o->used.array[i] = true;
     text_str(o->out, o->array_name[i]);
 }
 
@@ -76,6 +94,7 @@ void emit_array_name(Emit *o, const Buf *b)
 void emit_place(Emit *o, Expr *cell)
 {
     const Local *v = o->vector;
+    int shift = v != NULL && emit_is_vector(o, cell) ? o->reg * o->step : 0;
     bool checked = o->checked;
 
     if (cell->op == OP_local) {
@@ -86,7 +105,9 @@ void emit_place(Emit *o, Expr *cell)
     o->checked = false;
     emit_array_name(o, cell->buf);
     text_char(o->out, '[');
-    emit_expr(o, cell->arg[0], L_SELECT);
+    emit_expr(o, cell->arg[0], shift > 0 ? L_SUM : L_SELECT);
+    if (shift > 0)
+        text_f(o->out, " + %d", shift);
     text_char(o->out, ']');
     o->vector = v;
     o->checked = checked;
@@ -96,14 +117,16 @@ static void put_cell(Emit *o, Expr *e)
 {
     Type t = e->buf->type;
 
-    if (is_vector(o, e))
-        text_f(o->out, "WEFT_LOAD_%s(&", t == T_f32 ? "F32" : "F64");
+    if (emit_is_vector(o, e))
+        text_f(o->out, "WEFT_LOAD%s_%s(&", o->masked ? "M" : "", emit_lanes(t));
     else if (t == T_f16 || t == T_bf16)
         text_f(o->out, "weft_from_%s(", ir_type[t].name);
     else if (t == T_i32)
         text_str(o->out, "(int64_t)");
     emit_place(o, e);
-    if (is_vector(o, e) || t == T_f16 || t == T_bf16)
+    if (emit_is_vector(o, e) && o->masked)
+        text_str(o->out, ", weft_mask");
+    if (emit_is_vector(o, e) || t == T_f16 || t == T_bf16)
         text_char(o->out, ')');
 }
 
@@ -139,10 +162,10 @@ static bool is_inside(Expr *e)
 /* name(arguments), as values of one type. */
 static void put_call(Emit *o, const char *name, const char *suffix, Expr *e, Type as)
 {
-    text_f(o->out, "weft_%s_%s%s(", name, is_vector(o, e) ? "v" : "", suffix);
+    text_f(o->out, "weft_%s_%s%s(", name, emit_is_vector(o, e) ? "v" : "", suffix);
     for (int i = 0; i < e->nargs; i++) {
         text_str(o->out, i > 0 ? ", " : "");
-        if (is_vector(o, e))
+        if (emit_is_vector(o, e))
             emit_operand(o, e->arg[i], as, L_SELECT);
         else
             emit_as(o, e->arg[i], as, L_SELECT);
@@ -154,7 +177,7 @@ static void put_infix(Emit *o, Expr *e, Type as, enum Level left, enum Level rig
 {
     for (int i = 0; i < 2; i++) {
         text_f(o->out, i > 0 ? " %s " : "%.0s", ir_op[e->op].text);
-        if (is_vector(o, e))
+        if (emit_is_vector(o, e))
             emit_operand(o, e->arg[i], as, i == 0 ? left : right);
         else
             emit_as(o, e->arg[i], as, i == 0 ? left : right);
@@ -187,12 +210,26 @@ static void put_logic(Emit *o, Expr *e)
 /* The function gets the arrays and sizes too: what it reads is its own affair. */
 static void put_find(Emit *o, Expr *e)
 {
-    text_f(o->out, "%s_find_%s(weft_array, weft_size", o->prefix, e->axis->name);
+    text_f(o->out, "%s_%s_%s(weft_array, weft_size", o->prefix, loop_find_word[e->k],
+           e->axis->name);
+    if (e->k == FIND_NEAR)
+        text_f(o->out, ", &near%u", (unsigned)e->id);
     for (int i = 0; i < e->nargs; i++) {
         text_str(o->out, ", ");
         emit_expr(o, e->arg[i], L_SELECT);
     }
     text_char(o->out, ')');
+}
+
+/* The positions of an axis. */
+static void put_count(Emit *o, const Axis *a)
+{
+    int i = 0;
+
+    while (o->k->count[i] != a)
+        i++;
+    o->used.count[i] = true;
+    text_f(o->out, "n_%s", a->name);
 }
 
 static void put_above(Emit *o, Expr *e)
@@ -201,7 +238,9 @@ static void put_above(Emit *o, Expr *e)
 
     text_f(o->out, "weft_above_%s(", ir_type[start->type].name);
     emit_array_name(o, start);
-    text_f(o->out, ", n_%s, ", e->axis->parent->name);
+    text_str(o->out, ", ");
+    put_count(o, e->axis->parent);
+    text_str(o->out, ", ");
     emit_expr(o, e->arg[0], L_SELECT);
     text_char(o->out, ')');
 }
@@ -318,19 +357,75 @@ static enum Level level_of(const Emit *o, Expr *e)
     }
 }
 
+static bool is_positive(Expr *e)
+{
+    if (e->op == OP_int)
+        return e->i > 0;
+    return e->op == OP_max && (is_positive(e->arg[0]) || is_positive(e->arg[1]));
+}
+
+/* Of sizes alone, with a quotient that is there whatever they are: worked out once. */
+static bool is_fixed(Expr *e, bool *divides)
+{
+    if (e->op == OP_int || e->op == OP_size || e->op == OP_count)
+        return true;
+    if (e->type != T_i64 || e->nargs == 0 || e->op == OP_cell || e->op == OP_find ||
+        e->op == OP_above)
+        return false;
+    if (e->op == OP_div || e->op == OP_mod)
+        *divides = true;
+    if ((e->op == OP_div || e->op == OP_mod) && !is_positive(e->arg[1]))
+        return false;
+    for (int i = 0; i < e->nargs; i++)
+        if (!is_fixed(e->arg[i], divides))
+            return false;
+    return true;
+}
+
+static void put_value(Emit *o, Expr *e, enum Level least);
+
+static bool put_fixed(Emit *o, Expr *e)
+{
+    bool divides = false;
+    Text *out = o->out, line = { .arena = o->p->arena };
+
+    if (o->checked || !is_fixed(e, &divides) || !divides)
+        return false;
+    if (*ir_memo(o->p, o->used.known, e) == NULL) {
+        *ir_memo(o->p, o->used.known, e) = e;
+        o->out = &line; /* parts of it may come first */
+        text_f(o->out, "\n    const int64_t c%u = ", (unsigned)e->id);
+        put_value(o, e, L_SELECT);
+        text_char(o->out, ';');
+        o->out = out;
+        text_put(o->used.fixed, line.s, line.n);
+    }
+    text_f(o->out, "c%u", (unsigned)e->id);
+    return true;
+}
+
 void emit_expr(Emit *o, Expr *e, enum Level least)
+{
+    if (!put_fixed(o, e))
+        put_value(o, e, least);
+}
+
+static void put_value(Emit *o, Expr *e, enum Level least)
 {
     bool open = level_of(o, e) < least;
 
-    if (o->out->n > MOST_TEXT)
-        ir_throw(o->p, ST_LIMIT, "a kernel of more than %d MB of C", MOST_TEXT >> 20);
+    if (o->out->n > EMIT_MOST)
+        ir_throw(o->p, ST_LIMIT, "a kernel of more than %d MB of C", EMIT_MOST >> 20);
     if (open)
         text_char(o->out, '(');
     switch (e->op) {
     case OP_int: put_int(o, e->i); break;
     case OP_real: put_real(o, e->f, T_f64); break;
-    case OP_size: text_f(o->out, "n_%s", e->size->name); break;
-    case OP_count: text_f(o->out, "n_%s", e->axis->name); break;
+    case OP_size:
+        o->used.size[e->size->id] = true;
+        text_f(o->out, "n_%s", e->size->name);
+        break;
+    case OP_count: put_count(o, e->axis); break;
     case OP_local: emit_local(o, e->local); break;
     case OP_cell: put_cell(o, e); break;
     case OP_find: put_find(o, e); break;
@@ -371,7 +466,7 @@ void emit_as(Emit *o, Expr *e, Type as, enum Level least)
 
 void emit_operand(Emit *o, Expr *e, Type as, enum Level least)
 {
-    if (o->vector == NULL || is_vector(o, e)) {
+    if (o->vector == NULL || emit_is_vector(o, e)) {
         emit_as(o, e, as, least);
         return;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Searches: a function for each axis that is searched.  Sorted entries are bisected, others looked
- * at one by one; coordinates that are computed are computed as they are met. */
+ * Searches: a function for each axis that is searched, and each way to do it.  Coordinates that are
+ * computed are computed as they are met. */
 #include "emit/emit_int.h"
 
 typedef struct Search {
@@ -119,10 +119,11 @@ static void put(Emit *o, const char *before, Expr *e, const char *after)
     text_str(o->out, after);
 }
 
-static void head(Emit *o, const Search *s)
+static void head(Emit *o, const Search *s, FindHow how)
 {
-    text_f(o->out, "\n\nstatic int64_t %s_find_%s(WEFT_DATA, int64_t v_lo, int64_t v_hi", o->prefix,
-           s->axis->name);
+    text_f(o->out, "\n\nstatic %sint64_t %s_%s_%s(WEFT_DATA, ", how == FIND_NEAR ? "inline " : "",
+           o->prefix, loop_find_word[how], s->axis->name);
+    text_f(o->out, "%sint64_t v_lo, int64_t v_hi", how == FIND_NEAR ? "int64_t *near, " : "");
     for (int k = 0; k < s->axis->ncoord; k++)
         text_f(o->out, ", int64_t v_key%d", k);
     for (int k = 0; k < s->ncontext; k++)
@@ -130,23 +131,98 @@ static void head(Emit *o, const Search *s)
     text_str(o->out, ")\n{");
 }
 
-void emit_finder(Emit *o, Axis *a)
+static void put_scan(Emit *o, Expr *match)
+{
+    text_str(o->out, "\n    for (int64_t v_p = v_lo; v_p < v_hi; v_p++)");
+    put(o, "\n        if (", match, ")\n            return v_p;\n    return -1;\n}");
+}
+
+/* The first position in from..to that does not come before the key; -1 when it has another. */
+static void put_bisection(Emit *o, Expr *match, Expr *before, const char *keep)
+{
+    text_str(o->out, "\n    while (from < to) {\n        v_p = from + (to - from) / 2;");
+    put(o, "\n        if (", before,
+        ")\n            from = v_p + 1;\n        else\n            to = v_p;\n    }");
+    text_f(o->out, "\n    %sv_p = from;", keep);
+    put(o, "\n    return v_p < v_hi && (", match, ") ? v_p : -1;\n}");
+}
+
+/* From where the last search ended, in steps that double, until the key is between from and to. */
+static void put_gallop(Emit *o, Expr *before)
+{
+    text_str(o->out, "\n    int64_t v_p = *near, from, to, step = 1;\n"
+                     "\n    v_p = v_p < v_lo || v_p > v_hi ? v_lo : v_p;"
+                     "\n    from = to = v_p;");
+    put(o, "\n    if (v_p < v_hi && (", before,
+        ")) {"
+        "\n        to = v_hi;"
+        "\n        for (from++; step < v_hi - from; step *= 2) {"
+        "\n            v_p = from + step - 1;");
+    put(o, "\n            if (!(", before,
+        ")) {"
+        "\n                to = v_p;"
+        "\n                break;"
+        "\n            }"
+        "\n            from = v_p + 1;"
+        "\n        }"
+        "\n    } else {"
+        "\n        for (; from > v_lo; step *= 2) {"
+        "\n            v_p = step < from - v_lo ? from - step : v_lo;");
+    put(o, "\n            if (", before,
+        ") {"
+        "\n                from = v_p + 1;"
+        "\n                break;"
+        "\n            }"
+        "\n            from = to = v_p;"
+        "\n        }"
+        "\n    }");
+}
+
+/* Place by place, from the one that the key is hashed to until one is empty; see lower/map.c. */
+static void put_lookup(Emit *o, const Search *s, Expr *match)
+{
+    text_f(o->out, "\n    if (v_hi - v_lo > %d) {", LOOP_FEW);
+    text_str(o->out, "\n        const uint64_t n = 2 * (uint64_t)(v_hi - v_lo);"
+                     "\n        uint64_t at = 0;\n");
+    for (int k = 0; k < s->axis->ncoord; k++)
+        text_f(o->out, "\n        at = weft_hash(at, (uint64_t)v_key%d);", k);
+    text_str(o->out, "\n        for (at = weft_place(at, n);; at = at + 1 < n ? at + 1 : 0) {"
+                     "\n            const int64_t v_p = ");
+    emit_array_name(o, loop_map(o->p, s->axis));
+    put(o, "[2 * v_lo + (int64_t)at];\n\n            if (v_p < 0 || (", match,
+        "))\n                return v_p;\n        }\n    }");
+}
+
+/* Sorted entries are bisected, others looked at one by one. */
+static void put_find(Emit *o, const Search *s, Expr *match, Expr *before)
+{
+    if (!loop_is_ordered(s->axis)) {
+        put_scan(o, match);
+        return;
+    }
+    text_str(o->out, "\n    int64_t v_p, from = v_lo, to = v_hi;\n");
+    put_bisection(o, match, before, "");
+}
+
+void emit_finder(Emit *o, Axis *a, FindHow how)
 {
     Search s = new_search(o->p, a);
-    bool sorted = (a->flags & AX_SORTED) && !(a->flags & AX_PADDED);
-    Expr *test[2] = { is_match(&s), is_before(&s) };
+    Expr *match = is_match(&s), *before = is_before(&s);
+    Function f;
 
-    head(o, &s);
-    emit_arguments(o, test, sorted ? 2 : 1, NULL);
-    if (sorted) {
-        text_str(o->out, "\n    int64_t v_p, from = v_lo, to = v_hi;\n\n    while (from < to) {"
-                         "\n        v_p = from + (to - from) / 2;");
-        put(o, "\n        if (", test[1],
-            ")\n            from = v_p + 1;\n        else"
-            "\n            to = v_p;\n    }\n    v_p = from;");
-        put(o, "\n    return v_p < v_hi && (", test[0], ") ? v_p : -1;\n}");
-    } else {
-        text_str(o->out, "\n    for (int64_t v_p = v_lo; v_p < v_hi; v_p++)");
-        put(o, "\n        if (", test[0], ")\n            return v_p;\n    return -1;\n}");
+    head(o, &s, how);
+    f = emit_open(o);
+    switch (how) {
+    case FIND_NEAR:
+        put_gallop(o, before);
+        put_bisection(o, match, before, "*near = ");
+        break;
+    case FIND_LOOKUP:
+        put_lookup(o, &s, match);
+        put_scan(o, match);
+        break;
+    default: put_find(o, &s, match, before);
     }
+    emit_close(o, &f);
+    emit_body(o, o->out, &f, NULL, 0);
 }

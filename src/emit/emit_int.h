@@ -7,17 +7,35 @@
 
 #include "emit/emit.h"
 
+enum { EMIT_MOST = 32 << 20, EMIT_LINE = 64 }; /* bytes of C; of a cache line */
+
+typedef struct Mention { /* what a function mentions */
+    bool *size, *count, *array; /* by place in Prog.size, EmitKernel.count and .array */
+    Text *fixed;                /* declarations of what is computed from sizes alone, */
+    Memo *known;                /* and what has one */
+} Mention;
+
 typedef struct Emit {
     Prog *p;
     Text *out;
+    Mention used; /* in the function that is being written */
+    Node *phase;  /* the one that is being written, */
+    Text *parts;  /* and the functions that its long lists are cut into */
+    int nparts, nlists;
+    int most; /* lines that a list may have without being cut */
     const char *prefix; /* of what is visible outside a function */
     EmitKernel *k;
     int cap_array, cap_count;
     const char **array_name; /* by place in k->array */
     int cap_name;
     bool *assigned; /* by Local.id: a register, not a constant */
+    bool *hides;    /* by Local.id: one around it has the same name; */
+    int nlocal;     /* of those of the tree */
     int indent;
     const Local *vector; /* the variable whose lanes are side by side here; or NULL */
+    int step, regs, reg; /* how many in a register, how many registers; the one that is written */
+    bool folds;          /* lanes add to what is being stored to */
+    bool masked;         /* only the first lanes count: weft_mask tells which */
     Memo lanes;          /* whether an expression differs from lane to lane */
     bool checked;        /* inside `fits` */
 } Emit;
@@ -28,20 +46,53 @@ enum Level { L_SELECT, L_OR, L_AND, L_COMPARE, L_SUM, L_PRODUCT, L_UNARY, L_PRIM
 /* emit_expr.c */
 const char *emit_ctype(Type);
 const char *emit_suffix(Type);                    /* f32, f64, i64 */
+const char *emit_lanes(Type);                     /* F16, BF16, F32, F64: of an element */
 void emit_expr(Emit *, Expr *, enum Level least); /* in parentheses when it holds less tightly */
 void emit_as(Emit *, Expr *, Type, enum Level least); /* as a value of this type */
 /* As emit_as, but in a vector loop a scalar is spread over the lanes. */
 void emit_operand(Emit *, Expr *, Type, enum Level least);
 void emit_place(Emit *, Expr *cell); /* a_X[i] */
 void emit_vector_on(Emit *, const Local *);
+bool emit_is_vector(Emit *, Expr *);                /* has a value for each lane here */
+bool emit_in_lanes(const Emit *, const Local *);    /* holds one */
 void emit_local(Emit *, const Local *);
+void emit_local_name(const Emit *, Text *to, const Local *); /* of all registers at once */
 void emit_array_name(Emit *, const Buf *);
 
-/* emit_find.c: the function that searches an axis. */
-void emit_finder(Emit *, Axis *);
+/* emit_find.c: the function that searches an axis so. */
+void emit_finder(Emit *, Axis *, FindHow);
 
-/* emit.c: the declarations at the head of a function, for what these expressions mention. */
+/* emit_built.c: phases that build an axis. */
+void emit_note_build(Emit *, const Node *, EmitPhase *);
+void emit_open_build(Emit *, const EmitPhase *);
+void emit_close_build(Emit *, const Node *);
+void emit_insert(Emit *, const Node *);
+
+/* emit_vector.c */
+void emit_vector_loop(Emit *, const Node *);
+void emit_fold(Emit *, const Local *); /* the part of the sum over lanes in this register */
+void emit_ahead(Emit *, const Node *);
+
+/* emit_part.c: lists that are too long for one function. */
+bool emit_is_long(const Emit *, Node *const *, int n);
+void emit_parts(Emit *, Node *const *, int n);
+
+/* emit.c: a function is opened, its body written, closed, and put after its head: declarations of
+ * what it mentions come first, and `tree` says which arrays it writes. */
+typedef struct Function {
+    Text *body, *outer;
+    Mention used;
+    int indent; /* of the outer one */
+} Function;
+Function emit_open(Emit *);
+void emit_close(Emit *, Function *);
+void emit_body(Emit *, Text *out, const Function *, Node *const *tree, int n);
+bool emit_writes(Node *const *tree, int n, const Buf *);
 void emit_line(Emit *);
-void emit_arguments(Emit *, Expr *const *e, int n, const Node *tree);
+void emit_block(Emit *, Node *const *body, int n); /* in braces */
+void emit_nodes(Emit *, Node *const *, int n);
+void emit_node(Emit *, const Node *);
+void emit_let(Emit *, const Node *);
+const char *emit_local_type(const Emit *, const Local *);
 
 #endif

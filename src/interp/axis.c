@@ -231,7 +231,8 @@ void interp_ready_axes(Run *x)
         if (a->parent != NULL && !x->axis[a->parent->id].ready)
             continue;
         if (a->extent == X_BUILT)
-            interp_freeze(x, a);
+            interp_freeze(x, a, &x->axis[i].rows,
+                          a->parent == NULL ? 1 : x->axis[a->parent->id].span.total);
         make_ready(x, a);
     }
 }

@@ -58,7 +58,7 @@ void interp_sort(Rows *r)
 }
 
 /* Room for one more row: by dropping rows that are there twice, or else by more memory. */
-static int64_t *new_row(Arena *arena, Rows *r)
+int64_t *interp_row(Arena *arena, Rows *r)
 {
     if (r->n == r->cap) {
         interp_sort(r);
@@ -97,13 +97,12 @@ void interp_insert(Run *x)
                         u->name, (long long)s->bound[k]);
         row[k + 1] = c;
     }
-    memcpy(new_row(x->arena, &s->rows), row, (size_t)s->rows.w * sizeof *row);
+    memcpy(interp_row(x->arena, &s->rows), row, (size_t)s->rows.w * sizeof *row);
 }
 
-void interp_freeze(Run *x, const Axis *u)
+void interp_freeze(Run *x, const Axis *u, Rows *r, int64_t parents)
 {
-    Rows *r = &x->axis[u->id].rows;
-    int64_t parents = u->parent == NULL ? 1 : x->axis[u->parent->id].span.total, q = 0;
+    int64_t q = 0;
     Array *start = &x->env->start[u->id], *coord = x->env->coord[u->id];
 
     interp_sort(r);

@@ -6,6 +6,7 @@
  * is rounded to its type. */
 #include "interp/interp.h"
 #include "interp/interp_int.h"
+#include "ir/loop.h"
 
 #include <math.h>
 #include <string.h>
@@ -28,8 +29,21 @@ static void check_sizes(Run *x)
                       x->prog->size[i]->name, x->env->size[i] == -1 ? "not known" : "negative");
 }
 
+static void count_builds(Run *x, const Node *n)
+{
+    if (n->kind == N_BUILD)
+        x->axis[n->axis->id].inserts++;
+    for (int i = 0; i < n->nbody; i++)
+        count_builds(x, n->body[i]);
+}
+
 static void count_writers(Run *x)
 {
+    if (x->prog->stage != STAGE_COORDINATES) { /* statements are only what it was made from */
+        for (int i = 0; i < x->prog->nphase; i++)
+            count_builds(x, x->prog->phase[i]);
+        return;
+    }
     for (int i = 0; i < x->prog->nstmt; i++)
         for (int j = 0; j < x->prog->stmt[i]->nassign; j++) {
             const Assign *a = &x->prog->stmt[i]->assign[j];

@@ -101,7 +101,9 @@ _Noreturn void interp_fail(Run *, const char *fmt, ...) __attribute__((format(pr
 void interp_ready_axes(Run *); /* all that are not ready and can be */
 void interp_sort(Rows *);      /* and drops equal rows */
 void interp_insert(Run *);     /* body of |=; the job is the Assign */
-void interp_freeze(Run *, const Axis *);
+int64_t *interp_row(Arena *, Rows *); /* a new one, to be filled */
+/* Starts and coordinates of a built axis from its rows. */
+void interp_freeze(Run *, const Axis *, Rows *, int64_t parents);
 
 /* interp.c */
 bool interp_beats(AssignOp, Type, Val v, Val old); /* v wins over old in max= or min= */

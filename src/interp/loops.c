@@ -16,11 +16,20 @@ typedef struct Store { /* an array of the tree */
     int64_t *reader; /* and the one that read it */
 } Store;
 
+typedef struct Build { /* of a built axis */
+    Rows rows;         /* what has been inserted: position of the parent, coordinates */
+    bool open;         /* its phase has not ended yet, so that nothing may use it */
+    uint8_t *done;     /* by position of the parent: built already */
+    int64_t parents;
+    int64_t row; /* being built; -1: all are, and the key tells */
+} Build;
+
 typedef struct Loops {
     Run *x; /* for arithmetic and messages */
     const Prog *prog;
     Env *env;
     Store *buf, *aux; /* by id */
+    Build *build;     /* by Axis.id */
     Val *local;       /* by Local.id */
     uint64_t tick;    /* goes on when a value may have changed */
     uint64_t *valued; /* by Expr.id: the tick that val is of */
@@ -208,6 +217,20 @@ static bool is_found(Search *f, Expr *const *want)
     return true;
 }
 
+/* That a range is all of the positions under one parent. */
+static void check_whole(Loops *r, const Axis *a, int64_t lo, int64_t hi)
+{
+    Span s = ir_axis_span(r->prog, r->env, a);
+    int64_t q = 0;
+
+    while (q < s.parents && (ir_span_first(&s, q) != lo || ir_span_first(&s, q + 1) != hi))
+        q++;
+    if (q == s.parents)
+        interp_fail(r->x, "%lld..%lld are not the positions of axis %s under one parent",
+                    (long long)lo, (long long)hi, a->name);
+}
+
+/* However it is done. */
 static Val find(Loops *r, Expr *e)
 {
     int64_t hi = eval(r, e->arg[1]).i;
@@ -216,6 +239,8 @@ static Val find(Loops *r, Expr *e)
     };
 
     loop_context(e->axis, f.leaf, IR_MAX_RANK);
+    if (e->k == FIND_LOOKUP)
+        check_whole(r, e->axis, f.lo, hi);
     for (f.p = f.lo; f.p < hi; f.p++)
         if (is_found(&f, e->arg + 2))
             return (Val){ .i = f.p };
@@ -385,7 +410,46 @@ static void store(Loops *r, const Node *n)
         put(r, n->at[k].out, beside(r, n->at[k].out, at), eval(r, n->at[k].value));
 }
 
+/* The digits of a key, the last first. */
+static void insert(Loops *r, const Node *n)
+{
+    Build *b = &r->build[n->axis->id];
+    int64_t key = eval(r, n->value).i, *row = interp_row(r->x->arena, &b->rows);
+
+    for (int k = n->axis->ncoord - 1; k >= 0; k--) {
+        int64_t bound = ir_eval_size(r->prog, r->env, n->axis->coord[k].bound);
+        bool leads = k == 0 && b->row >= 0;
+
+        if (key < 0 || bound <= 0 || (leads && key >= bound))
+            interp_fail(r->x, "a key that is inserted into %s is outside its coordinates",
+                        n->axis->name);
+        row[k + 1] = leads ? key : key % bound;
+        key = leads ? 0 : key / bound;
+    }
+    row[0] = b->row >= 0 ? b->row : key;
+    if (row[0] >= b->parents)
+        interp_fail(r->x, "a key that is inserted into %s is outside its coordinates",
+                    n->axis->name);
+}
+
 static void run_nodes(Loops *r, Node *const *node, int n);
+
+static void run_build(Loops *r, const Node *n)
+{
+    Build *b = &r->build[n->axis->id];
+    int64_t first = 0, last = b->parents - 1;
+
+    b->row = -1;
+    if (n->lo != NULL)
+        first = last = b->row = eval(r, n->lo).i;
+    if (first < 0 || last >= b->parents)
+        interp_fail(r->x, "row %lld of %s is outside 0..%lld", (long long)first, n->axis->name,
+                    (long long)b->parents);
+    for (int64_t q = first; q <= last; q++)
+        if (b->done[q]++ != 0)
+            interp_fail(r->x, "row %lld of %s is built twice", (long long)q, n->axis->name);
+    run_nodes(r, n->body, n->nbody);
+}
 
 static void run_for(Loops *r, const Node *n)
 {
@@ -416,6 +480,12 @@ static void run_node(Loops *r, const Node *n)
         if (!eval(r, n->cond).i)
             interp_fail(r->x, "%s", loop_fault(n->fault));
         break;
+    case N_BUILD: run_build(r, n); break;
+    case N_INSERT: insert(r, n); break;
+    case N_AHEAD:
+        for (int i = 0; i < n->out->nargs; i++)
+            eval(r, n->out->arg[i]);
+        break;
     }
 }
 
@@ -435,6 +505,58 @@ static void run_range(void *job, int64_t begin, int64_t end)
         run_nodes(r, r->phase->body, r->phase->nbody);
     }
     r->now = 0;
+}
+
+static bool is_open(const Loops *r, const Axis *a)
+{
+    return a != NULL && (r->build[a->id].open || is_open(r, a->parent));
+}
+
+static bool has_open(const Loops *r, const Buf *b)
+{
+    bool open = false;
+
+    for (int k = 0; k < b->nfull; k++)
+        open = open || is_open(r, b->full[k]);
+    return open;
+}
+
+/* Arrays of the caller, as far as their sizes are known. */
+static void place_buffers(Loops *r)
+{
+    for (int i = 0; i < r->prog->nbuf; i++) {
+        const Buf *b = r->prog->buf[i];
+
+        if ((b->kind != B_TEMP || b->written) && !has_open(r, b))
+            store_of(r, b);
+    }
+}
+
+static void begin_build(Loops *r, const Axis *a)
+{
+    Build *b = &r->build[a->id];
+
+    b->rows.w = a->ncoord + 1;
+    b->parents = a->parent == NULL ? 1 : ir_axis_total(r->prog, r->env, a->parent);
+    b->done = arena_array(r->x->arena, b->parents, 1);
+}
+
+/* Below the axis there may be others that no phase builds: they have no entries. */
+static void end_build(Loops *r, const Axis *a)
+{
+    Build *b = &r->build[a->id];
+
+    interp_freeze(r->x, a, &b->rows, b->parents);
+    b->open = false;
+    for (int i = 0; i < r->prog->naxis; i++) {
+        const Axis *u = r->prog->axis[i];
+
+        if (u->extent != X_BUILT || !ir_is_ancestor(a, u) || is_open(r, u))
+            continue;
+        begin_build(r, u);
+        interp_freeze(r->x, u, &r->build[i].rows, r->build[i].parents);
+    }
+    place_buffers(r);
 }
 
 static void run_phase(Loops *r, const Node *n, InterpCut *cut, void *with)
@@ -474,9 +596,18 @@ void interp_loops(Arena *arena, const Prog *p, Env *env, InterpCut *cut, void *w
     r.valued = arena_array(arena, p->nexpr, sizeof *r.valued);
     r.val = arena_array(arena, p->nexpr, sizeof *r.val);
     r.fitting = arena_array(arena, p->nexpr, sizeof *r.fitting);
-    for (int i = 0; i < p->nbuf; i++)
-        if (p->buf[i]->kind != B_TEMP || p->buf[i]->written)
-            store_of(&r, p->buf[i]);
+    r.build = arena_array(arena, p->naxis, sizeof *r.build);
     for (int i = 0; i < p->nphase; i++)
+        if (loop_builds(p->phase[i]) != NULL)
+            r.build[loop_builds(p->phase[i])->id].open = true;
+    place_buffers(&r);
+    for (int i = 0; i < p->nphase; i++) {
+        const Axis *a = loop_builds(p->phase[i]);
+
+        if (a != NULL)
+            begin_build(&r, a);
         run_phase(&r, p->phase[i], cut, with);
+        if (a != NULL)
+            end_build(&r, a);
+    }
 }

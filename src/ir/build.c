@@ -283,16 +283,6 @@ Expr *ir_op2(Prog *p, Op op, Expr *a, Expr *b)
     return ir_node(p, op, (Expr *[]){ a, b }, 2);
 }
 
-/* Where axis->parent stands before place k of b->full, or -1. */
-static int parent_place(const Buf *b, int k)
-{
-    int up = k;
-
-    while (--up >= 0 && b->full[up] != b->full[k]->parent)
-        ;
-    return up;
-}
-
 /* The variable whose own entry an index may mean, or NULL. */
 static Var *entry_of(Expr *index)
 {
@@ -307,13 +297,13 @@ static Var *entry_of(Expr *index)
 static void fill_ancestors(const Buf *b, Expr **ix, int k)
 {
     Var *v = entry_of(ix[k]);
-    int up = parent_place(b, k);
+    int up = ir_parent_place(b, k);
 
     while (v != NULL && v->axis == b->full[k] && up >= 0 && ix[up]->op == OP_none) {
         ix[up] = v->parent;
         k = up;
         v = entry_of(ix[k]);
-        up = parent_place(b, k);
+        up = ir_parent_place(b, k);
     }
 }
 
@@ -357,7 +347,7 @@ static void check_left_out(Prog *p, const Buf *b, Expr **ix, int k)
 
 static void check_position(Prog *p, const Buf *b, Expr **ix, int k)
 {
-    for (int up = parent_place(b, k); up >= 0; up = parent_place(b, up))
+    for (int up = ir_parent_place(b, k); up >= 0; up = ir_parent_place(b, up))
         if (ix[up]->op != OP_none)
             ir_throw(p, ST_CHECK,
                      "%s: @ gives the position in %s over all parents; leave the index of %s out",
@@ -367,7 +357,7 @@ static void check_position(Prog *p, const Buf *b, Expr **ix, int k)
 static void check_search(Prog *p, const Buf *b, Expr **ix, int k, int nvalue)
 {
     Axis *x = b->full[k];
-    int up = parent_place(b, k);
+    int up = ir_parent_place(b, k);
 
     if (nvalue != x->ncoord)
         ir_throw(p, ST_CHECK, "%s: axis %s has %d coordinate%s and the index gives %d; write %s",
@@ -389,7 +379,7 @@ static Expr *resolve(Prog *p, const Buf *b, Expr **ix, int k)
 {
     Expr *e = ix[k];
     Var *v = entry_of(e);
-    int up = parent_place(b, k);
+    int up = ir_parent_place(b, k);
 
     if (e->tree > IR_MAX_INDEX)
         ir_throw(p, ST_LIMIT,

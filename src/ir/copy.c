@@ -145,7 +145,9 @@ static Node *copy_node(Copy *c, const Node *from)
     Node **body = dup(c, from->body, from->nbody, sizeof *body);
 
     to->label = copy_name(c, from->label);
+    to->why = dup(c, from->why, from->why == NULL ? 0 : (int64_t)strlen(from->why) + 1, 1);
     to->local = local_of(c, from->local);
+    to->axis = axis_of(c, from->axis);
     to->lo = expr_of(c, from->lo);
     to->hi = expr_of(c, from->hi);
     to->cond = expr_of(c, from->cond);

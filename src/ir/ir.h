@@ -96,6 +96,11 @@ typedef struct Coord {
     Expr *bound; /* of sizes; or NULL */
 } Coord;
 
+enum AxisFrom {
+    FROM_LONG = -1, /* the entries of long rows, under parts, under long rows, under one position */
+    FROM_CUT = -2   /* all entries, or the positions of a dense axis, under parts, under one */
+};
+
 enum AxisFlags { AX_SORTED = 1, AX_UNIQUE = 2, AX_PADDED = 4 };
 
 struct Axis {
@@ -111,7 +116,8 @@ struct Axis {
     unsigned flags;
     Var *var; /* its own variable; the parent is the parent axis' own variable */
     /* Made by a pass: its entries are those of this axis, ordered by coordinate from_k; its
-     * coordinates are their positions and their parents' (run/plan.c).  Or NULL. */
+     * coordinates are theirs, and where they were (lower/reroot.c, run/plan.c).  Or, where from_k
+     * is an AxisFrom, the last of a family that has them in parts (lower/parts.c).  Or NULL. */
     Axis *from;
     int from_k;
     int id; /* order of declaration */
@@ -375,6 +381,7 @@ typedef struct Dim {
     int first, last;
 } Dim;
 int ir_dims(const Buf *, Dim out[IR_MAX_FULL]);
+int ir_parent_place(const Buf *, int k); /* in buf->full, of what place k hangs on; or -1 */
 
 /* One place of buf->full in a layout; "tuples" are those of the places that hang below it. */
 typedef struct LaySlot {

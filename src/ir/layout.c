@@ -145,7 +145,7 @@ int64_t ir_axis_start(const Prog *p, const Env *env, const Axis *a, int64_t pare
 }
 
 /* The nearest earlier place of the parent axis, or -1. */
-static int parent_place(const Buf *b, int k)
+int ir_parent_place(const Buf *b, int k)
 {
     int up = k - 1;
 
@@ -167,7 +167,7 @@ int ir_dims(const Buf *b, Dim out[IR_MAX_FULL])
             continue;
         }
         if (x != X_EXPR)
-            for (int up = parent_place(b, k); up >= 0; up = parent_place(b, up))
+            for (int up = ir_parent_place(b, k); up >= 0; up = ir_parent_place(b, up))
                 first = up;
         while (n > 0 && out[n - 1].last >= first) { /* folds that overlap are one */
             n--;
@@ -316,7 +316,7 @@ void ir_layout(Arena *arena, const Prog *p, const Env *env, const Buf *b, Layout
     l->slot = arena_array(arena, b->nfull, sizeof *l->slot);
     for (int k = 0; k < b->nfull; k++) {
         l->slot[k].span = ir_axis_span(p, env, b->full[k]);
-        l->slot[k].parent = parent_place(b, k);
+        l->slot[k].parent = ir_parent_place(b, k);
     }
     for (int d = 0; d < l->ndim; d++)
         l->extent[d] = measure(arena, l, l->dim[d].first, l->dim[d].last);

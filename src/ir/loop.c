@@ -51,6 +51,21 @@ Expr *loop_find(Prog *p, Axis *a, Expr *lo, Expr *hi, Expr *const *value, int n)
                .op = OP_find, .type = T_i64, .axis = a, .arg = arg, .nargs = (uint16_t)(n + 2) });
 }
 
+const char *const loop_find_word[FIND_COUNT] = { "find", "near", "lookup" };
+
+Expr *loop_found_by(Prog *p, Expr *find, FindHow how)
+{
+    struct Expr e = *find;
+
+    e.k = (int32_t)how;
+    return ir_intern(p, e);
+}
+
+bool loop_is_ordered(const Axis *a)
+{
+    return (a->flags & AX_SORTED) && !(a->flags & AX_PADDED);
+}
+
 Expr *loop_above(Prog *p, Axis *a, Expr *pos)
 {
     return ir_intern(
@@ -93,6 +108,25 @@ Node *loop_node(Prog *p, const Node *n)
     return c;
 }
 
+Axis *loop_builds(const Node *n)
+{
+    Axis *a = n->kind == N_BUILD ? n->axis : NULL;
+
+    for (int i = 0; i < n->nbody && a == NULL; i++)
+        a = loop_builds(n->body[i]);
+    return a;
+}
+
+Expr *loop_key(Prog *p, const Axis *a, Expr *row, Expr *const *coord)
+{
+    Expr *key = row;
+
+    for (int k = 0; k < a->ncoord; k++)
+        key = key == NULL ? coord[k]
+                          : ir_op2(p, OP_add, ir_op2(p, OP_mul, key, a->coord[k].bound), coord[k]);
+    return key;
+}
+
 /* The array with this name: the old one, or *b. */
 static Buf *aux(Prog *p, const char *axis, const char *part, const Buf *b)
 {
@@ -122,6 +156,11 @@ Buf *loop_start(Prog *p, Axis *a)
         return aux(p, a->name, "start",
                    &(Buf){ .kind = B_CONST, .ival = a->starts, .n = a->n + 1 });
     return aux(p, a->name, "start", &(Buf){ .kind = B_ARG, .of = a, .of_k = -1 });
+}
+
+Buf *loop_map(Prog *p, Axis *a)
+{
+    return aux(p, a->name, "find.map", &(Buf){ .kind = B_ARG, .of = a, .of_k = LOOP_MAP });
 }
 
 Buf *loop_extent(Prog *p, Axis *a)

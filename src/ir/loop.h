@@ -15,13 +15,20 @@ typedef enum NodeKind {
     N_IF,    /* cond, body */
     N_LET,   /* local = value, in the nodes after it */
     N_STORE, /* out op= value, with companions */
-    N_CHECK  /* cond must hold, or the run ends with `fault` */
+    N_CHECK, /* cond must hold, or the run ends with `fault` */
+    N_BUILD, /* body inserts the entries of a built axis: below position lo of its parent, or, when
+              * lo is NULL, all of them */
+    N_INSERT, /* value into the axis of the build around it: its key */
+    N_AHEAD   /* out will be wanted soon: a hint, which reads nothing */
 } NodeKind;
 
 typedef enum ForKind { FOR_SERIAL, FOR_PARALLEL, FOR_VECTOR } ForKind;
 
 /* Why a kernel gives up; the words are in loop.c. */
 typedef enum Fault { FAULT_NONE, FAULT_INDEX, FAULT_MISS, FAULT_OVERFLOW, FAULT_COUNT } Fault;
+/* What the function of a phase that builds an axis returns when its scratch memory is too small;
+ * whoever runs it gives it more. */
+enum { FAULT_ROOM = FAULT_COUNT };
 
 struct Local { /* a loop's variable, a let or a register */
     const char *name;
@@ -33,13 +40,17 @@ struct Local { /* a loop's variable, a let or a register */
 struct Node {
     NodeKind kind;
     const char *label; /* of the statement it came from; or NULL */
+    const char *why;   /* of a phase: why it is not parallel; NULL: it is, or no pass has said */
     Local *local;
-    Expr *lo, *hi; /* N_FOR */
+    Expr *lo, *hi; /* N_FOR; N_BUILD has lo */
+    Axis *axis;    /* N_BUILD, N_INSERT */
     ForKind how;
-    int lanes; /* FOR_VECTOR: the step */
+    int lanes;     /* FOR_VECTOR: the iterations that one register takes, */
+    int regs;      /* and how many registers run at once; 0 is 1 */
     Expr *cond;
     Fault fault;
     AssignOp op;
+    bool stream;       /* N_STORE: past the caches, a hint */
     Expr *out, *value; /* N_STORE: out is OP_cell or OP_local */
     int nat;
     At *at;
@@ -56,6 +67,13 @@ Expr *loop_cell(Prog *, Buf *, Expr *const *index, int n, int lanes);
  * coordinates arg[0..ncoord); -1 when there is none.  After the coordinates comes the context: what
  * loop_context lists, for the parent. */
 Expr *loop_find(Prog *, Axis *, Expr *lo, Expr *hi, Expr *const *arg, int n);
+/* How a search is done, which does not change what it gives: Expr.k of an OP_find.  `near` begins
+ * where the same search ended last; its axis is sorted and not padded.  `lookup` asks a table of
+ * all entries that a plan has made; lo..hi are then all positions under one parent. */
+typedef enum FindHow { FIND_PLAIN, FIND_NEAR, FIND_LOOKUP, FIND_COUNT } FindHow;
+extern const char *const loop_find_word[FIND_COUNT]; /* in the text */
+Expr *loop_found_by(Prog *, Expr *find, FindHow);    /* the same search, done so */
+bool loop_is_ordered(const Axis *); /* sorted, and no position is padding: it can be bisected */
 /* The leaves OP_coord, OP_loc, OP_pos of ancestors that coordinates of the axis are computed from,
  * each once; how many, or more than `most`. */
 int loop_context(const Axis *, Expr **out, int most);
@@ -65,6 +83,12 @@ Expr *loop_above(Prog *, Axis *, Expr *pos);
  * by a check of ir_op1(p, OP_fits, e) before, on the same path.  Sums into an element (N_STORE) and
  * stores to i32 are tested by the store itself. */
 Node *loop_node(Prog *, const Node *); /* a copy in the arena, body included */
+/* The axis that a phase builds; or NULL. */
+Axis *loop_builds(const Node *);
+/* What is inserted into a built axis is one integer, a key: its coordinates as digits, the first
+ * most significant, each below its bound; where a build is of all entries, the parent's position
+ * before them.  So keys are in the order of entries. */
+Expr *loop_key(Prog *, const Axis *, Expr *row, Expr *const *coord); /* row may be NULL */
 const char *loop_fault(Fault);
 const char *loop_fault_word(Fault); /* in the text */
 
@@ -73,6 +97,10 @@ Buf *loop_start(Prog *, Axis *);  /* seg, built: run-time; table: constant */
 Buf *loop_extent(Prog *, Axis *); /* table: constant */
 Buf *loop_coord(Prog *, Axis *, int k);
 Buf *loop_table(Prog *, const char *name, const int64_t *v, int64_t n);
+/* The table that `lookup` asks where a parent has more than a few entries: LOOP_MAP in of_k.
+ * lower/map.c says what is in it. */
+enum { LOOP_MAP = -2, LOOP_FEW = 32 };
+Buf *loop_map(Prog *, Axis *);
 /* Tuples of the places full[0..n) before each position of full[place]: see LaySlot.before. */
 Buf *loop_base(Prog *, const char *name, Axis **full, int n, int place);
 

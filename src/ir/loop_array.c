@@ -182,16 +182,48 @@ Buf **loop_arrays(Prog *p, int *n)
     return c.list;
 }
 
+/* The start array that a loop which begins at e goes by, at the row's element. */
+static Buf *start_in(Expr *e, const Local *row)
+{
+    bool inner = e->op == OP_max || e->op == OP_add;
+    Buf *b = inner ? start_in(e->arg[0], row) : NULL;
+
+    if (inner)
+        return b != NULL ? b : start_in(e->arg[1], row);
+    if (e->op != OP_cell || e->buf->of == NULL || e->buf->of_k != -1 || e->buf->nfull > 0)
+        return NULL;
+    return e->arg[0]->op == OP_local && e->arg[0]->local == row ? e->buf : NULL;
+}
+
+static Buf *weight_in(const Node *n, const Local *row)
+{
+    Buf *b = NULL;
+
+    for (int i = 0; i < n->nbody && b == NULL; i++) {
+        if (n->body[i]->kind == N_FOR || n->body[i]->kind == N_LET) /* which may hold its lo */
+            b = start_in(n->body[i]->kind == N_FOR ? n->body[i]->lo : n->body[i]->value, row);
+        if (b == NULL)
+            b = weight_in(n->body[i], row);
+    }
+    return b;
+}
+
+/* The row, when a phase goes over all rows again and again: what is left of its variable when the
+ * rows of earlier rounds are taken away. */
+static const Local *row_in(const Node *n)
+{
+    for (int i = 0; i < n->nbody && n->body[i]->kind == N_LET; i++) {
+        Expr *v = n->body[i]->value;
+
+        if (v->op == OP_sub && v->arg[0]->op == OP_local && v->arg[0]->local == n->local)
+            return n->body[i]->local;
+    }
+    return n->local;
+}
+
 Buf *loop_balance(const Node *n)
 {
-    for (int i = 0; i < n->nbody; i++) {
-        Expr *lo = n->body[i]->kind == N_FOR ? n->body[i]->lo : NULL;
-
-        if (lo != NULL && lo->op == OP_cell && lo->buf->of != NULL && lo->arg[0]->op == OP_local &&
-            lo->arg[0]->local == n->local)
-            return lo->buf;
-    }
-    return NULL;
+    return weight_in(n, row_in(n));
 }
 
 const char *loop_fault_word(Fault f)

@@ -27,7 +27,11 @@ typedef struct Check {
     uint32_t walk;
     int phase, nest, lanes; /* lanes: of the vector loop around; or 1 */
     bool parallel;          /* the phase's iterations are run in any order */
+    int *built;             /* by Axis.id: 1 + the phase that builds it; 0: none does */
+    const Axis *building;   /* of the block around; or NULL */
     unsigned guards;        /* branches around that only some of its iterations take */
+    const Node *vector;     /* the vector loop around; or NULL */
+    const Node **bound_in;  /* by Local.id: the vector loop around its let */
     const Node *node;
 
     /* Elements that the blocks around store to.  A let is its value, so that an element is the same
@@ -72,6 +76,21 @@ static bool is_value(Op op)
            (op >= OP_neg && op <= OP_f64);
 }
 
+/* What hangs on a built axis is there when the phase that builds it has ended. */
+static void check_complete(Check *c, const Axis *a)
+{
+    for (; a != NULL; a = a->parent)
+        if (c->built[a->id] >= c->phase)
+            refuse(c, "axis %s is used before the phase that builds it has ended", a->name);
+}
+
+static void check_axes(Check *c, const Buf *b)
+{
+    check_complete(c, b->of);
+    for (int k = 0; k < b->nfull; k++)
+        check_complete(c, b->full[k]);
+}
+
 static void check_element(Check *c, Expr *e)
 {
     const Buf *b = e->buf;
@@ -82,6 +101,7 @@ static void check_element(Check *c, Expr *e)
                ir_stage[c->p->stage], e->nargs);
     if (e->k != 1)
         refuse(c, "%s: an element of %d lanes", b->name, e->k);
+    check_axes(c, b);
     for (int i = 0; i < e->nargs; i++)
         if (e->arg[i]->type != T_i64)
             refuse(c, "%s: an index is an integer, not %s", b->name, ir_type[e->arg[i]->type].name);
@@ -95,6 +115,8 @@ static void check_find(Check *c, Expr *e)
 
     if (e->nargs != n)
         refuse(c, "a search on axis %s takes %d values, not %d", a->name, n, e->nargs);
+    if (e->k == FIND_NEAR && !loop_is_ordered(a))
+        refuse(c, "near(%s, ...) wants an axis that is sorted and not padded; write find", a->name);
 }
 
 /* No element: what begins it has gone, and what would store to it stores nothing. */
@@ -189,6 +211,8 @@ static unsigned check_expr(Check *c, Expr *e)
         check_element(c, e);
     if (e->op == OP_find)
         check_find(c, e);
+    if (e->op == OP_find || e->op == OP_above || e->op == OP_count)
+        check_complete(c, e->axis);
     for (int i = 0; i < e->nargs; i++)
         moving |= check_expr(c, e->arg[i]);
     if (e->op == OP_cell)
@@ -206,9 +230,12 @@ static unsigned check_value(Check *c, Expr *e, Type type, const char *what)
     return check_expr(c, e);
 }
 
+/* A register that is stored to again may hold one value a lane although it begins with one for
+ * all. */
 static void bind(Check *c, const Local *l, bool is_register, unsigned moves)
 {
-    int lanes = is_register && (moves & BY_LANE) ? c->lanes : 1;
+    bool moved = is_register && c->assigned[l->id] && l->lanes > 1 && l->lanes == c->lanes;
+    int lanes = is_register && ((moves & BY_LANE) || moved) ? c->lanes : 1;
 
     if (c->bound[l->id])
         refuse(c, "the local %s is bound in its own block again", name_of(l));
@@ -218,7 +245,8 @@ static void bind(Check *c, const Local *l, bool is_register, unsigned moves)
         refuse(c, "the local %s is no value", name_of(l));
     c->bound[l->id] = true;
     c->register_of[l->id] = is_register;
-    c->moves[l->id] = moves;
+    c->moves[l->id] = moves | (moved ? BY_LANE : 0);
+    c->bound_in[l->id] = c->vector;
 }
 
 static void check_target(Check *c, Expr *out)
@@ -231,6 +259,8 @@ static void check_target(Check *c, Expr *out)
     check_element(c, out);
     for (int i = 0; i < out->nargs; i++)
         moving |= check_expr(c, out->arg[i]);
+    if (c->vector != NULL && !(moving & BY_LANE) && !is_empty(b))
+        refuse(c, "all lanes of a vector loop write the same element of %s", b->name);
     if (c->parallel && c->guards == 0 && !(moving & BY_PHASE) && !is_empty(b))
         refuse(c, "every iteration of the phase writes the same element of %s", b->name);
 }
@@ -247,13 +277,31 @@ static void check_companion(Check *c, const Node *n, const At *at)
         refuse(c, "%s accompanies itself", b->name);
 }
 
+/* Lanes do not see each other: a local that holds one value for all takes what is the same in all,
+ * or, when it comes from outside their loop, a sum over them. */
+static void check_lanes(Check *c, const Node *n, unsigned moving)
+{
+    const Local *l = n->out->op == OP_local ? n->out->local : NULL;
+
+    if (n->nat > 0)
+        refuse(c, "a store in a vector loop has no companions");
+    if (l != NULL && l->lanes == 1 && (moving & BY_LANE) &&
+        (c->bound_in[l->id] != NULL || n->op == A_SET))
+        refuse(c, "the local %s has one value for all lanes", name_of(l));
+    if (l != NULL && l->lanes == 1 && !(moving & BY_LANE) && c->bound_in[l->id] == NULL)
+        refuse(c, "each lane stores the same to the local %s of all", name_of(l));
+}
+
 static void check_store(Check *c, const Node *n)
 {
     const Buf *b = n->out->op == OP_cell ? n->out->buf : NULL;
     State *s = b != NULL ? state_of(c, b) : NULL;
+    unsigned moving;
 
     if (n->op > A_MIN)
         refuse(c, "a store sets, adds, or keeps the larger or the smaller");
+    if (n->stream && (n->op != A_SET || b == NULL))
+        refuse(c, "only elements that are set are stored past the caches");
     if (b != NULL)
         check_target(c, n->out);
     else if (n->out->op != OP_local || !c->bound[n->out->local->id] ||
@@ -261,7 +309,9 @@ static void check_store(Check *c, const Node *n)
         refuse(c, "only elements and locals that are no loop's variable are stored to");
     if (b != NULL && n->op != A_SET && !s->set && b->kind != B_INOUT && !is_empty(b))
         refuse(c, "%s is added to before anything is stored in it", b->name);
-    check_value(c, n->value, n->out->type, "what is stored");
+    moving = check_value(c, n->value, n->out->type, "what is stored");
+    if (c->vector != NULL)
+        check_lanes(c, n, moving);
     for (int k = 0; k < n->nat; k++) {
         check_companion(c, n, &n->at[k]);
         state_of(c, n->at[k].out->buf)->set = true;
@@ -270,18 +320,19 @@ static void check_store(Check *c, const Node *n)
         s->set = true;
 }
 
-/* Lanes do not see each other, and have no branches. */
-static void check_vector(Check *c, const Node *n)
+/* Lanes go the same way. */
+static void check_same(Check *c, unsigned moving, const char *what)
+{
+    if (c->vector != NULL && (moving & BY_LANE))
+        refuse(c, "%s differs between the lanes of a vector loop", what);
+}
+
+static void check_vector(Check *c)
 {
     if (c->p->stage != STAGE_LOOPS)
         refuse(c, "a vector loop at stage %s", ir_stage[c->p->stage]);
-    for (int i = 0; i < n->nbody; i++) {
-        const Node *x = n->body[i];
-
-        if (x->kind != N_LET &&
-            (x->kind != N_STORE || x->nat > 0 || x->op > A_ADD || x->out->op != OP_cell))
-            refuse(c, "a vector loop holds lets and plain stores to elements only");
-    }
+    if (c->vector != NULL)
+        refuse(c, "a vector loop inside another");
 }
 
 static void check_nodes(Check *c, Node *const *node, int n);
@@ -295,17 +346,51 @@ static void check_for(Check *c, const Node *n)
         refuse(c, "a parallel loop is a phase, not inside one");
     if ((n->how == FOR_VECTOR) != (n->lanes > 1) && n->how != FOR_PARALLEL)
         refuse(c, "a loop of %d lanes", n->lanes);
+    check_same(c, moving, "the range of a loop");
     if (n->lanes > 1)
-        check_vector(c, n);
+        check_vector(c);
     if (n->local->type != T_i64)
         refuse(c, "the variable %s of a loop is %s", name_of(n->local),
                ir_type[n->local->type].name);
     moving |= (n->how == FOR_PARALLEL ? BY_PHASE : 0) | (n->lanes > 1 ? BY_LANE : 0);
     bind(c, n->local, false, moving);
-    c->lanes = n->lanes > 1 ? n->lanes : 1;
+    if (n->lanes > 1) {
+        c->vector = n;
+        c->lanes = n->lanes;
+    }
     check_nodes(c, n->body, n->nbody);
-    c->lanes = 1;
+    if (n->lanes > 1) {
+        c->vector = NULL;
+        c->lanes = 1;
+    }
     c->bound[n->local->id] = false;
+}
+
+/* An iteration builds rows of its own, or, alone, all of them. */
+static void check_build(Check *c, const Node *n)
+{
+    unsigned moving = n->lo != NULL ? check_value(c, n->lo, T_i64, "the row of a build") : 0;
+
+    if (n->axis->extent != X_BUILT)
+        refuse(c, "axis %s is not a built axis", n->axis->name);
+    if (c->building != NULL)
+        refuse(c, "axis %s is built inside the build of %s", n->axis->name, c->building->name);
+    if (c->built[n->axis->id] != c->phase)
+        refuse(c, "axis %s is built in two phases", n->axis->name);
+    check_complete(c, n->axis->parent);
+    if (c->parallel && c->guards == 0 && !(moving & BY_PHASE))
+        refuse(c, "every iteration of the phase builds the same row of %s", n->axis->name);
+    c->building = n->axis;
+    check_nodes(c, n->body, n->nbody);
+    c->building = NULL;
+}
+
+static void check_insert(Check *c, const Node *n)
+{
+    if (c->building != n->axis)
+        refuse(c, "what is inserted into %s stands in a block `build %s`", n->axis->name,
+               n->axis->name);
+    check_value(c, n->value, T_i64, "what is inserted");
 }
 
 static void check_node(Check *c, const Node *n)
@@ -317,7 +402,9 @@ static void check_node(Check *c, const Node *n)
     switch (n->kind) {
     case N_FOR: check_for(c, n); break;
     case N_IF:
-        guard = check_value(c, n->cond, T_bool, "the condition of a branch") & BY_PHASE;
+        guard = check_value(c, n->cond, T_bool, "the condition of a branch");
+        check_same(c, guard, "the condition of a branch");
+        guard &= BY_PHASE;
         c->guards += guard;
         check_nodes(c, n->body, n->nbody);
         c->guards -= guard;
@@ -325,9 +412,16 @@ static void check_node(Check *c, const Node *n)
     case N_LET: bind(c, n->local, true, check_value(c, n->value, n->local->type, "a let")); break;
     case N_STORE: check_store(c, n); break;
     case N_CHECK:
-        check_value(c, n->cond, T_bool, "what is checked");
+        check_same(c, check_value(c, n->cond, T_bool, "what is checked"), "what is checked");
         if (n->fault <= FAULT_NONE || n->fault >= FAULT_COUNT)
             refuse(c, "a check without a fault");
+        break;
+    case N_BUILD: check_build(c, n); break;
+    case N_INSERT: check_insert(c, n); break;
+    case N_AHEAD:
+        check_element(c, n->out);
+        for (int i = 0; i < n->out->nargs; i++)
+            check_expr(c, n->out->arg[i]);
         break;
     }
 }
@@ -344,6 +438,21 @@ static void check_nodes(Check *c, Node *const *node, int n)
         if (node[i]->kind == N_LET)
             c->bound[node[i]->local->id] = false;
     c->nest--;
+}
+
+/* One axis a phase, so that its starts can be made when the phase has counted its entries. */
+static void note_builds(Check *c, const Node *n, int phase)
+{
+    const Axis *a = loop_builds(n);
+
+    if (n->kind == N_BUILD && c->built[n->axis->id] == 0)
+        c->built[n->axis->id] = phase;
+    if (n->kind == N_BUILD && a != loop_builds(c->p->phase[phase - 1])) {
+        c->node = n;
+        refuse(c, "a phase builds one axis, and %s is a second", n->axis->name);
+    }
+    for (int i = 0; i < n->nbody; i++)
+        note_builds(c, n->body[i], phase);
 }
 
 static void note_writes(Check *c, const Node *n)
@@ -373,15 +482,19 @@ void loop_check(Prog *p)
                 .bound = arena_array(p->arena, p->nlocal, sizeof *c.bound),
                 .register_of = arena_array(p->arena, p->nlocal, sizeof *c.register_of),
                 .moves = arena_array(p->arena, p->nlocal, sizeof *c.moves),
+                .bound_in = arena_array(p->arena, p->nlocal, sizeof *c.bound_in),
                 .seen = arena_array(p->arena, p->nexpr, sizeof *c.seen),
                 .moving = arena_array(p->arena, p->nexpr, sizeof *c.moving),
                 .value = arena_array(p->arena, p->nexpr, sizeof *c.value),
                 .let = arena_array(p->arena, p->nlocal, sizeof *c.let),
-                .assigned = arena_array(p->arena, p->nlocal, sizeof *c.assigned) };
+                .assigned = arena_array(p->arena, p->nlocal, sizeof *c.assigned),
+                .built = arena_array(p->arena, p->naxis, sizeof *c.built) };
 
     for (c.cap_stored = 16; c.cap_stored < 2 * (uint64_t)p->nexpr;)
         c.cap_stored *= 2;
     c.stored = arena_array(p->arena, (int64_t)c.cap_stored, sizeof *c.stored);
+    for (int i = 0; i < p->nphase; i++)
+        note_builds(&c, p->phase[i], i + 1);
     for (int i = 0; i < p->nphase; i++) {
         Node *n = p->phase[i];
 

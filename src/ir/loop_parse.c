@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { MOST_LANES = 1024 };
+enum { MOST_LANES = 1024, MOST_REGISTERS = 64 };
 
 typedef struct Body {
     Node **node;
@@ -69,6 +69,20 @@ Expr *parse_cell(Parser *s)
     return loop_cell(s->p, b, index, n, 1);
 }
 
+static int search_word(const char *word)
+{
+    int how = 0;
+
+    while (how < FIND_COUNT && strcmp(word, loop_find_word[how]) != 0)
+        how++;
+    return how;
+}
+
+bool parse_is_search(const char *word)
+{
+    return search_word(word) < FIND_COUNT || strcmp(word, ir_op[OP_above].text) == 0;
+}
+
 /* Axis "," from "," to {"," value} {"," context}, or Axis "," position */
 Expr *parse_search(Parser *s, const char *word)
 {
@@ -76,8 +90,8 @@ Expr *parse_search(Parser *s, const char *word)
     const char *name = parse_name(s, "an axis");
     Axis *a = ir_find_axis(s->p, name);
     Expr *arg[IR_MAX_RANK + 2], *leaf[IR_MAX_RANK];
-    bool find = strcmp(word, "find") == 0;
-    int n = 0, most = 1;
+    int how = search_word(word), n = 0, most = 1;
+    bool find = how < FIND_COUNT;
 
     s->p->at = at;
     if (a == NULL || (!find && a->parent == NULL))
@@ -96,7 +110,9 @@ Expr *parse_search(Parser *s, const char *word)
     if (n != most)
         ir_throw(s->p, ST_CHECK, "%s on axis %s wants %d values after it, and %d %s given", word,
                  name, most, n, n == 1 ? "is" : "are");
-    return find ? loop_find(s->p, a, arg[0], arg[1], arg + 2, n - 2) : loop_above(s->p, a, arg[0]);
+    if (!find)
+        return loop_above(s->p, a, arg[0]);
+    return loop_found_by(s->p, loop_find(s->p, a, arg[0], arg[1], arg + 2, n - 2), (FindHow)how);
 }
 
 static void block(Parser *s, Node *of);
@@ -114,8 +130,18 @@ static int lanes(Parser *s)
     return (int)n;
 }
 
-/* ["vector"] "for" var "in" expr ".." expr ["step" int], the step of a vector loop; and the name of
- * the variable for what follows.  False: there is no loop here. */
+static int registers(Parser *s)
+{
+    int64_t n = parse_take_word(s, "by") ? parse_int(s) : 1;
+
+    if (n < 1 || n > MOST_REGISTERS)
+        ir_throw(s->p, ST_LIMIT, "a vector loop takes 1 to %d registers at once, not %lld",
+                 MOST_REGISTERS, (long long)n);
+    return (int)n;
+}
+
+/* ["vector"] "for" var "in" expr ".." expr ["step" int ["by" int]], the lanes and registers of a
+ * vector loop; and the name of the variable for what follows.  False: there is no loop here. */
 static bool range(Parser *s, Node *n)
 {
     bool vector = parse_take_word(s, "vector");
@@ -134,6 +160,7 @@ static bool range(Parser *s, Node *n)
     parse_need(s, TOK_RANGE, "`..`");
     n->hi = integer(s);
     n->lanes = vector ? lanes(s) : 1;
+    n->regs = vector ? registers(s) : 1;
     n->local = loop_local(s->p, sym->name, T_i64, 1);
     parse_let(s, sym, loop_use(s->p, n->local));
     return true;
@@ -249,6 +276,84 @@ static void checked(Parser *s, Node *n)
     n->fault = fault(s);
 }
 
+/* What comes after the name that begins a line; TOK_END: no name does. */
+static Tok after_name(Parser *s, Lex *ahead)
+{
+    *ahead = s->lex;
+    if (s->lex.tok == TOK_NAME)
+        lex_next(s->p, ahead);
+    return s->lex.tok == TOK_NAME ? ahead->tok : TOK_END;
+}
+
+static Axis *built_axis(Parser *s)
+{
+    Place at = s->lex.at;
+    const char *name = parse_name(s, "a built axis");
+    Axis *a = ir_find_axis(s->p, name);
+
+    s->p->at = at;
+    if (a == NULL || a->extent != X_BUILT)
+        ir_throw(s->p, ST_CHECK, "%s is not a built axis", name);
+    return a;
+}
+
+/* "build" Axis ["(" position ")"]; false: there is none here. */
+static bool build(Parser *s, Node *n)
+{
+    Lex ahead;
+
+    if (!parse_is(s, "build") || after_name(s, &ahead) != TOK_NAME)
+        return false;
+    parse_take(s, TOK_NAME);
+    n->kind = N_BUILD;
+    n->axis = built_axis(s);
+    if (!parse_take(s, (Tok)'('))
+        return true;
+    n->lo = integer(s);
+    parse_need(s, (Tok)')', "`)`");
+    return true;
+}
+
+/* Axis "|=" key; false: there is none here. */
+static bool insert(Parser *s, Node *n)
+{
+    Lex ahead;
+
+    if (after_name(s, &ahead) != TOK_OR)
+        return false;
+    n->kind = N_INSERT;
+    n->axis = built_axis(s);
+    parse_take(s, TOK_OR);
+    n->value = integer(s);
+    return true;
+}
+
+/* "ahead" element; false: there is none here. */
+static bool ahead_of(Parser *s, Node *n)
+{
+    Lex ahead;
+
+    if (!parse_is(s, "ahead") || after_name(s, &ahead) != TOK_NAME)
+        return false;
+    parse_take(s, TOK_NAME);
+    n->kind = N_AHEAD;
+    n->out = parse_cell(s);
+    return true;
+}
+
+/* "stream" store; false: there is none here. */
+static bool streamed(Parser *s, Node *n)
+{
+    Lex ahead;
+
+    if (!parse_is(s, "stream") || after_name(s, &ahead) != TOK_NAME)
+        return false;
+    parse_take(s, TOK_NAME);
+    store(s, n);
+    n->stream = true;
+    return true;
+}
+
 /* A line without a block; false when it makes no node. */
 static bool single(Parser *s, Node *n)
 {
@@ -259,6 +364,8 @@ static bool single(Parser *s, Node *n)
         checked(s, n);
     } else if (parse_take_word(s, "let") || parse_take_word(s, "reg")) {
         node = let(s, n);
+    } else if (insert(s, n) || ahead_of(s, n) || streamed(s, n)) {
+        node = true;
     } else if (s->lex.tok == TOK_NAME) {
         store(s, n);
     } else {
@@ -278,7 +385,7 @@ static bool line(Parser *s, Node *n)
     } else if (parse_take_word(s, "if")) {
         n->kind = N_IF;
         n->cond = parse_cond(s);
-    } else {
+    } else if (!build(s, n)) {
         return single(s, n);
     }
     block(s, n);

@@ -60,9 +60,22 @@ static void forget(Tree *t, int n)
     }
 }
 
+/* A name that ends in a number, as this file gave it, is counted on from there: so a tree that was
+ * read from text is named as it was. */
 static const char *name_local(Tree *t, Local *l)
 {
-    return name_expr(t, loop_use(t->o.p, l), l->name != NULL ? l->name : "v", 0);
+    const char *name = l->name != NULL ? l->name : "v";
+    size_t n = strlen(name), stem = n;
+    Text head = { .arena = t->o.p->arena };
+    int64_t number;
+
+    while (stem > 0 && name[stem - 1] >= '0' && name[stem - 1] <= '9')
+        stem--;
+    if (stem == 0 || stem == n || name[stem] == '0' || n - stem > 6 ||
+        !num_parse_int(name + stem, n - stem, &number))
+        return name_expr(t, loop_use(t->o.p, l), name, 0);
+    text_put(&head, name, stem);
+    return name_expr(t, loop_use(t->o.p, l), head.s, (int)number);
 }
 
 /* An element of X is x, x1, ...; all else t0, t1, ... */
@@ -161,6 +174,8 @@ static void print_range(Tree *t, const Node *n)
     text_f(out, "%sfor %s%s", n->lanes > 1 ? "vector " : "", name_local(t, n->local), line.s);
     if (n->lanes > 1)
         text_f(out, " step %d", n->lanes);
+    if (n->regs > 1)
+        text_f(out, " by %d", n->regs);
 }
 
 static void print_for(Tree *t, const Node *n, const char *label)
@@ -201,7 +216,7 @@ static void print_store(Tree *t, const Node *n)
 {
     static const char *const sign[] = { "=", "+=", "max=", "min=" };
 
-    print_target(t, "", n->out);
+    print_target(t, n->stream ? "stream " : "", n->out);
     text_f(t->o.out, " %s ", sign[n->op]);
     print_expr(&t->o, n->value);
     for (int k = 0; k < n->nat; k++) {
@@ -209,6 +224,16 @@ static void print_store(Tree *t, const Node *n)
         print_at(t, " = ", n->at[k].value);
     }
     text_char(t->o.out, '\n');
+}
+
+static void print_build(Tree *t, const Node *n, const char *label)
+{
+    text_f(t->o.out, "build %s", n->axis->name);
+    if (n->lo != NULL) {
+        print_at(t, "(", n->lo);
+        text_char(t->o.out, ')');
+    }
+    print_body(t, n, label);
 }
 
 static void print_node(Tree *t, const Node *n, const char *label)
@@ -227,6 +252,16 @@ static void print_node(Tree *t, const Node *n, const char *label)
     case N_CHECK:
         print_at(t, "check ", n->cond);
         text_f(t->o.out, " else %s\n", loop_fault_word(n->fault));
+        break;
+    case N_AHEAD:
+        print_target(t, "ahead ", n->out);
+        text_char(t->o.out, '\n');
+        break;
+    case N_BUILD: print_build(t, n, label); break;
+    case N_INSERT:
+        text_f(t->o.out, "%s |= ", n->axis->name);
+        print_expr(&t->o, n->value);
+        text_char(t->o.out, '\n');
         break;
     }
 }

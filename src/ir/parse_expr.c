@@ -272,7 +272,7 @@ static Expr *call(Parser *s)
     next(s); /* the ( that made this a call */
     if (strcmp(name, "size") == 0)
         e = count_call(s);
-    else if (s->tree && (strcmp(name, "find") == 0 || strcmp(name, "above") == 0))
+    else if (s->tree && parse_is_search(name))
         e = parse_search(s, name);
     else if (s->tree && (op == OP_COUNT || op == OP_stored || (ir_op[op].props & VARCALL)))
         not_below(s, name, at);

@@ -89,7 +89,8 @@ void parse_end_of_line(Parser *);
 
 /* loop_parse.c: what is read only below coordinates. */
 Expr *parse_cell(Parser *);                     /* an element */
-Expr *parse_search(Parser *, const char *word); /* after `find (` or `above (` */
+bool parse_is_search(const char *word);         /* find, near, lookup, above */
+Expr *parse_search(Parser *, const char *word); /* after such a word and ( */
 Node *parse_phase(Parser *);                    /* after the word phase */
 
 #endif

@@ -3,6 +3,7 @@
  *
  * Expressions to text, with the parentheses that reading them back needs and no others. */
 #include "ir/ir_int.h"
+#include "ir/loop.h"
 #include "ir/print_int.h"
 
 #include <math.h>
@@ -106,7 +107,8 @@ static void print_node(Printer *o, Expr *e)
         break;
     case OP_above:
     case OP_find:
-        text_f(o->out, "%s(%s, ", ir_op[e->op].text, e->axis->name);
+        text_f(o->out, "%s(%s, ", e->op == OP_find ? loop_find_word[e->k] : ir_op[e->op].text,
+               e->axis->name);
         print_list(o, e->arg, e->nargs, print_expr);
         text_char(o->out, ')');
         break;

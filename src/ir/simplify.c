@@ -125,9 +125,46 @@ static Expr *read_constant(Prog *p, Expr *e)
     return b->rows ? ir_real(p, b->val[i]) : e;
 }
 
+/* Whether position pos has the values that a search of constants asks for; *known: that is
+ * decided. */
+static bool has_coordinates(Expr *find, int64_t pos, bool *known)
+{
+    const Axis *a = find->axis;
+    bool match = true;
+
+    for (int k = 0; k < a->ncoord; k++) {
+        const Coord *c = &a->coord[k];
+        int64_t v = pos - find->arg[0]->i, bound = INT64_MAX;
+        bool bounded = (a->flags & AX_PADDED) && c->bound != NULL;
+
+        *known = *known && (c->kind == C_IDENT || (c->kind == C_TABLE && pos >= 0 && pos < c->n)) &&
+                 (!bounded || ir_const_int(c->bound, &bound));
+        if (*known && c->kind == C_TABLE)
+            v = c->table[pos];
+        match = match && v == find->arg[2 + k]->i && (!bounded || (v >= 0 && v < bound));
+    }
+    return match;
+}
+
+/* A search of constants for constants. */
+static Expr *find_constant(Prog *p, Expr *e)
+{
+    bool known = true;
+
+    for (int i = 0; i < e->nargs; i++)
+        if (e->arg[i]->op != OP_int)
+            return e;
+    for (int64_t pos = e->arg[0]->i; pos < e->arg[1]->i && known; pos++)
+        if (has_coordinates(e, pos, &known) && known)
+            return ir_int(p, pos);
+    return known ? ir_int(p, -1) : e;
+}
+
 static Expr *simpler(Prog *p, Expr *e, void *ctx)
 {
-    Expr *r = e->op == OP_cell ? read_constant(p, e) : fold(p, e);
+    Expr *r = e->op == OP_cell   ? read_constant(p, e)
+              : e->op == OP_find ? find_constant(p, e)
+                                 : fold(p, e);
 
     (void)ctx;
     if (r == e && e->op == OP_neg && e->arg[0]->op == OP_neg)

@@ -66,7 +66,8 @@ Expr *ir_with_args(Prog *p, Expr *e, Expr *const *arg)
     if (e->op == OP_cell)
         return loop_cell(p, e->buf, arg, e->nargs, e->k);
     if (e->op == OP_find)
-        return loop_find(p, e->axis, arg[0], arg[1], arg + 2, e->nargs - 2);
+        return loop_found_by(p, loop_find(p, e->axis, arg[0], arg[1], arg + 2, e->nargs - 2),
+                             (FindHow)e->k);
     if (e->op == OP_above)
         return loop_above(p, e->axis, arg[0]);
     return ir_node(p, (Op)e->op, arg, e->nargs);

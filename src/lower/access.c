@@ -44,19 +44,18 @@ static void require(Pos *c, Expr *cond, Fault fault)
             &(Node){ .kind = N_CHECK, .cond = cond, .fault = fault, .label = c->label });
 }
 
-/* Whether an index is known to be below the extent of the axis that it indexes. */
-static bool is_proven(Expr *e, const Axis *x)
+bool pos_is_below(Expr *e, Expr *extent)
 {
     const Axis *from;
     bool plain;
 
-    if (x->extent != X_EXPR || (e->op != OP_coord && e->op != OP_loc))
+    if (e->op != OP_coord && e->op != OP_loc)
         return false;
     from = e->var->axis;
     plain = e->op == OP_loc || from->coord[e->k].kind == C_IDENT;
-    if (plain && from->extent == X_EXPR && from->size == x->size)
+    if (plain && from->extent == X_EXPR && from->size == extent)
         return true;
-    return e->op == OP_coord && from->coord[e->k].bound == x->size;
+    return e->op == OP_coord && from->coord[e->k].bound == extent;
 }
 
 /* Whether a position comes from a plan, which made it of this axis. */
@@ -89,7 +88,7 @@ static Entry *at_number(Pos *c, Axis *a, Entry *up, Expr *index, Expr **there)
     Expr *loc = pos_expr(c, index);
     Entry *e = lower_entry(c->p, a, up, NULL, loc);
 
-    if (!is_proven(index, a))
+    if (a->extent != X_EXPR || !pos_is_below(index, a->size))
         require(c, lower_inside(c->p, loc, lower_extent(c->p, a, lower_parent(c->p, e))),
                 FAULT_INDEX);
     *there = lower_exists(c->p, e);
@@ -148,6 +147,11 @@ static Entry *entry_of(Pos *c, Axis *a, Entry *up, Expr *index, Expr **there)
     return ir_is_ident(a) ? at_number(c, a, up, index, there) : search(c, a, up, index, there);
 }
 
+Entry *pos_entry(Pos *c, Axis *a, Expr *index, Expr **there)
+{
+    return entry_of(c, a, NULL, index, there);
+}
+
 Entry *pos_parent(Pos *c, const Var *v, Expr **there)
 {
     *there = NULL;
@@ -159,19 +163,10 @@ typedef struct Found { /* an access: the entry in each place of its buffer */
     Expr *there; /* condition that they are all there; or NULL */
 } Found;
 
-static int parent_place(const Buf *b, int k)
-{
-    int up = k;
-
-    while (--up >= 0 && b->full[up] != b->full[k]->parent)
-        ;
-    return up;
-}
-
 /* An entry that is known tells those it hangs on, and two that hang on one place agree. */
 static void settle_above(Pos *c, const Buf *b, Found *f, int k)
 {
-    for (int up = parent_place(b, k); up >= 0; k = up, up = parent_place(b, k)) {
+    for (int up = ir_parent_place(b, k); up >= 0; k = up, up = ir_parent_place(b, k)) {
         Entry *e = lower_up(c->p, f->at[k]);
 
         if (f->at[up] != NULL && f->at[up] != e)
@@ -186,7 +181,7 @@ static void settle_above(Pos *c, const Buf *b, Found *f, int k)
 /* A variable's entry tells those it hangs on: they need not be looked for. */
 static void settle_variable(Pos *c, const Buf *b, Found *f, int k, Entry *e)
 {
-    for (; k >= 0 && f->at[k] == NULL; k = parent_place(b, k), e = lower_up(c->p, e))
+    for (; k >= 0 && f->at[k] == NULL; k = ir_parent_place(b, k), e = lower_up(c->p, e))
         f->at[k] = e;
 }
 
@@ -203,7 +198,7 @@ static void locate(Pos *c, Expr *load, Found *f)
         if (full[k]->op == OP_var)
             settle_variable(c, b, f, k, c->var[full[k]->var->id]);
     for (int k = 0; k < b->nfull; k++) {
-        int up = parent_place(b, k);
+        int up = ir_parent_place(b, k);
 
         if (f->at[k] != NULL || full[k]->op == OP_none)
             continue;

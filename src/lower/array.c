@@ -5,13 +5,17 @@
  * caller passes. */
 #include "lower/lower.h"
 
-static Array widened(Arena *arena, Array a)
+/* Structure in the type that the kernel reads, which is i32 only where all of it fits. */
+static Array converted(Arena *arena, Array a, Type type)
 {
-    Array w = { arena_array(arena, a.n, sizeof(int64_t)), a.n, T_i64 };
+    Array c = { arena_array(arena, a.n, ir_type[type].bytes), a.n, type };
 
     for (int64_t i = 0; i < a.n; i++)
-        ((int64_t *)w.data)[i] = ir_array_int(&a, i);
-    return w;
+        if (type == T_i32)
+            ((int32_t *)c.data)[i] = (int32_t)ir_array_int(&a, i);
+        else
+            ((int64_t *)c.data)[i] = ir_array_int(&a, i);
+    return c;
 }
 
 /* The table that the layout of a buffer with these places has. */
@@ -32,9 +36,11 @@ Array lower_array(Arena *arena, const Prog *p, const Env *env, const Buf *b)
         return (Array){ .type = b->type };
     if (b->of != NULL && b->nfull > 0)
         return base_table(arena, p, env, b);
+    if (b->of != NULL && b->of_k == LOOP_MAP)
+        return lower_map(arena, p, env, b->of);
     if (b->of != NULL) {
         a = b->of_k < 0 ? env->start[b->of->id] : env->coord[b->of->id][b->of_k];
-        return a.type == b->type ? a : widened(arena, a);
+        return a.type == b->type ? a : converted(arena, a, b->type);
     }
     if (b->id < p->nbuf && env->buf[b->id].data != NULL)
         return env->buf[b->id];
@@ -42,17 +48,9 @@ Array lower_array(Arena *arena, const Prog *p, const Env *env, const Buf *b)
     return (Array){ NULL, layout.n, b->type };
 }
 
-void lower_narrow(Prog *p, const Env *env)
+void lower_narrow(Prog *p, Axis *a, int k)
 {
-    for (int i = 0; i < p->naxis; i++) {
-        Axis *a = p->axis[i];
-
-        if (a->extent == X_SEG && env->start[i].type == T_i32)
-            loop_start(p, a)->type = T_i32;
-        for (int k = 0; k < a->ncoord; k++)
-            if (a->coord[k].kind == C_LOAD && env->coord[i][k].type == T_i32)
-                loop_coord(p, a, k)->type = T_i32;
-    }
+    (k < 0 ? loop_start(p, a) : loop_coord(p, a, k))->type = T_i32;
 }
 
 int64_t lower_value(Arena *arena, const Prog *p, const Env *env, Expr *e)

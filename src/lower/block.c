@@ -5,34 +5,20 @@
  * multiply-adds, and reach memory once.  (What is read twice is one expression already.) */
 #include "lower/lower_int.h"
 
-/* An index as a base and a constant: equal bases and different constants never meet. */
-static Expr *split_index(Expr *e, int64_t *constant)
-{
-    *constant = 0;
-    if (e->op == OP_int)
-        return *constant = e->i, NULL;
-    if (e->op == OP_add && e->arg[1]->op == OP_int)
-        return *constant = e->arg[1]->i, e->arg[0];
-    if (e->op == OP_add && e->arg[0]->op == OP_int)
-        return *constant = e->arg[0]->i, e->arg[1];
-    return e;
-}
+enum { MOST_DEPTH = 250 }; /* of a sum, which nests; more terms are another store */
 
 static bool can_join(const Node *n)
 {
-    return n->kind == N_STORE && n->op == A_ADD && n->nat == 0 && n->out->type >= T_f32 &&
+    return n->kind == N_STORE && n->op == A_ADD && n->nat == 0 && n->out->op == OP_cell &&
+           n->out->type >= T_f32 &&
            ir_is_float(n->value);
 }
 
 /* Whether the two stores may trade places: same element, or certainly different ones. */
 static bool may_pass(const Node *a, const Node *b)
 {
-    int64_t x, y;
-    Expr *base = split_index(a->out->arg[0], &x);
-
-    if (a->out->buf != b->out->buf || a->out == b->out)
-        return true;
-    return split_index(b->out->arg[0], &y) == base;
+    return a->out->buf != b->out->buf || a->out == b->out ||
+           lower_differ(a->out->arg[0], b->out->arg[0]);
 }
 
 static Expr *sum_of(Prog *p, Expr *sum, Expr *term)
@@ -54,6 +40,8 @@ static Node *join_from(Prog *p, Node *const *body, int n, int i, bool *done)
         if (!can_join(body[k]) || !may_pass(body[i], body[k]))
             break;
         if (!done[k] && body[k]->out == c.out && body[k]->value->type == sum->type) {
+            if (sum->depth >= MOST_DEPTH)
+                break;
             sum = sum_of(p, sum, body[k]->value);
             done[k] = true;
         }
@@ -83,7 +71,6 @@ static Node *block(Prog *p, Node *n)
 void lower_blocks(Kernel *k)
 {
     for (int i = 0; i < k->n; i++)
-        if (!lower_has_registers(k->phase[i]))
-            k->phase[i] = block(k->p, k->phase[i]);
+        k->phase[i] = block(k->p, k->phase[i]);
     lower_done(k, k->p->stage);
 }

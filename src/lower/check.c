@@ -133,7 +133,7 @@ static NodeList check_list(Tests *t, Node *const *n, int count)
     for (int i = 0; i < count; i++) {
         if (n[i]->kind == N_CHECK)
             add_check(t, n[i], &out);
-        else if (n[i]->kind == N_FOR || n[i]->kind == N_IF)
+        else if (n[i]->kind == N_FOR || n[i]->kind == N_IF || n[i]->kind == N_BUILD)
             check_body(t, n[i], &out);
         else
             lower_append(t->p, &out, n[i]);

@@ -17,23 +17,33 @@ typedef struct Kernel { /* a list of phases, done in order */
     int n, cap;
 } Kernel;
 
-/* array.c: structure arrays that are i32 in env are read as they are; otherwise all are i64.  To be
- * done first, while the program has just the axes that env is for. */
-void lower_narrow(Prog *, const Env *env);
+/* array.c: a structure array that is i32 at run time is read as it is: coordinate k of an axis, or
+ * its start array for k < 0.  All others are i64.  To be done before all passes. */
+void lower_narrow(Prog *, Axis *, int k);
 
 /* reroot.c: scatters through a loaded coordinate become sums over the rows of the transpose, which
  * a plan makes.  Changes p's statements: give it a copy. */
 void lower_reroot(Prog *p);
+/* What coordinate n of a transpose is: a coordinate of the entry; -1: its position, first, or,
+ * where the entries have rows, its row, second. */
+int lower_carried(const Axis *t, int n);
 
 /* positions.c: coordinates become loops over stored entries, each access the position of its
  * element in every interface dimension; searches are `find`, padding and guards are branches, what
- * cannot be proven inside is checked.  Needs a checked program without built axes.  Throws ST_LIMIT
- * for what only the interpreter runs. */
+ * cannot be proven inside is checked; what is inserted into a built axis is one phase.  Needs a
+ * checked program.  Throws ST_LIMIT for what only the interpreter runs. */
 Kernel *lower_positions(Prog *);
 
 /* unroll.c: loops over constant relations, and those that run once, become straight-line code; what
  * the constant bounds of loops decide is decided. */
 void lower_unroll(Kernel *);
+
+/* parts.c: long rows, and sums that all iterations add to, become parts that are combined in order;
+ * says of phases that stay serial why.  Needs stage positions, and a plan. */
+void lower_parts(Kernel *);
+
+/* weight.c: stores in an iteration of a phase, or, where it is balanced, in one of those; about. */
+double lower_weight(Arena *, const Prog *, const Env *, const Node *phase);
 
 /* loops.c: one flat index an element. */
 void lower_loops(Kernel *);
@@ -42,12 +52,44 @@ void lower_loops(Kernel *);
  * searched for before it. */
 void lower_checks(Kernel *);
 
+/* merge.c: searches for what ascends go on from where they ended.  After lower_checks. */
+void lower_merges(Kernel *);
+
+/* map.c: searches among entries in no order ask a table that a plan makes. */
+void lower_maps(Kernel *);
+Array lower_map(Arena *, const Prog *, const Env *, const Axis *); /* that table */
+
 /* block.c: in straight-line code the terms of one element are added up first, and stored once. */
 void lower_blocks(Kernel *);
+
+/* tile.c: sums are kept in registers while a loop adds to them, in `registers` vectors of so many
+ * bytes. */
+typedef struct LowerTile {
+    int bytes, registers;
+} LowerTile;
+void lower_tiles(Kernel *, LowerTile);
+
+/* begin.c: a phase that gives elements their first values goes, where the next one keeps each in a
+ * register. */
+void lower_begins(Kernel *);
+
+/* panel.c: phases over rows that are vector loops do so many elements of all rows first, then the
+ * next; with `pack` from copies of the rows that they gather, laid out in this order. */
+void lower_panels(Kernel *, int width, bool pack);
 
 /* vector.c: marks the innermost loops whose elements lie side by side, for registers of so many
  * bytes; multiplies what is the same in all lanes before what is not. */
 void lower_vectors(Kernel *, int bytes);
+
+/* ahead.c: rows that a vector loop gathers are asked for before their turn, so that about this many
+ * bytes are on their way; 0: not at all. */
+void lower_ahead(Kernel *, int bytes);
+
+/* stream.c: stores in lanes, of what no phase reads, go past the caches. */
+void lower_streams(Kernel *);
+
+/* jam.c: iterations that are sums over lanes run four at a time. */
+void lower_jams(Kernel *);
 
 /* share.c: what is used twice, or does not change in an innermost loop, gets a name.  Last. */
 void lower_shared(Kernel *);

@@ -28,15 +28,35 @@ void lower_append(Prog *, NodeList *, Node *);
 bool lower_has_registers(const Node *);
 /* The expressions of one node; its body's are not among them. */
 enum { LOWER_SLOTS = 6 + 2 * (IR_MAX_RANK + 1) };
+Node *lower_with_body(Prog *, const Node *, const NodeList *);
+/* Whether two indices are surely not the same. */
+bool lower_differ(Expr *, Expr *);
+/* Whether e is the local, times something, plus something. */
+bool lower_is_stepped(Prog *, Expr *, Local *);
 int lower_slots(Node *, Expr ***out); /* where they stand; none is NULL */
 /* One phase of these nodes: a node that runs them all, NULL for none. */
 Node *lower_phase(Prog *, const NodeList *);
 void lower_done(Kernel *, Stage);                 /* the program is now these phases */
 bool lower_uses(Prog *, Expr *, Local *, Memo *); /* the memo: one for each local */
+bool lower_has_local(Prog *, Expr *);
 /* Whether e reads nothing that the phase writes, so that it keeps its value while its locals do;
  * the memo: one for each phase. */
 bool lower_is_kept(Prog *, const Node *phase, Expr *e, Memo *);
 Node *lower_renamed(Prog *, Node *); /* a copy with lets of its own */
+
+/* inside.c: whether the element surely exists wherever its locals do. */
+bool lower_is_inside(Prog *, const Node *phase, Expr *cell);
+/* Whether e has a value wherever its locals do. */
+bool lower_is_sure(Prog *, const Node *phase, Expr *e);
+
+/* reach.c: marks of what is reached go where structure tells the same. */
+void lower_reach(struct Kernel *);
+
+/* vector.c: the loop of stores with its lanes, as many as fit so many bytes; NULL when it cannot be
+ * one.  In lanes: each iteration has elements of its own, side by side.  Over lanes: all iterations
+ * add to the same elements. */
+Node *lower_in_lanes(Prog *, const Node *, int bytes);
+Node *lower_over_lanes(Prog *, const Node *, int bytes);
 
 /* offset.c: sums and products in one order, and where elements stand. */
 Expr *lower_add(Prog *, Expr *, Expr *);

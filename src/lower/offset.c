@@ -114,10 +114,8 @@ typedef struct Run {
 
 static int parent_place(const Run *r, int k)
 {
-    int up = k;
+    int up = ir_parent_place(r->b, k);
 
-    while (--up >= r->first && r->b->full[up] != r->b->full[k]->parent)
-        ;
     return up < r->first ? -1 : up;
 }
 

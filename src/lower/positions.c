@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-static void add_phase(Pos *c, Node *n)
+void pos_add_phase(Pos *c, Node *n)
 {
     Kernel *k = c->kernel;
 
@@ -71,7 +71,7 @@ static void everywhere(Pos *c, Buf *b, const char *suffix, Inside *fn)
         body = (NodeList){ 0 };
         pos_add(c, &body, &loop);
     }
-    add_phase(c, lower_phase(c->p, &body));
+    pos_add_phase(c, lower_phase(c->p, &body));
 }
 
 static void add_set(Pos *c, NodeList *l, Expr *out, Expr *value)
@@ -217,36 +217,46 @@ static void add_companions(Pos *c, const Assign *a, Node *store, At *at)
     store->at = at;
 }
 
-static void take_checks(Pos *c, NodeList *to)
+void pos_take_checks(Pos *c, NodeList *to)
 {
     for (int i = 0; i < c->checks.n; i++)
         lower_append(c->p, to, c->checks.node[i]);
     c->checks = (NodeList){ 0 };
 }
 
-/* The store of one assign, its checks before it, inside its guard. */
-static void lower_assign(Pos *c, const Assign *a, NodeList *out)
+static void lower_store(Pos *c, const Assign *a, NodeList *out)
 {
-    NodeList inner = { 0 }, *to = out;
-    Expr *guard = NULL, *there;
     Node store = { .kind = N_STORE, .label = a->label, .op = a->op };
     At at[IR_MAX_RANK + 1];
-    Scope scope;
+    Expr *there;
 
-    pos_begin(c, &scope, a->label);
-    if (a->guard != NULL) {
-        guard = pos_expr(c, a->guard);
-        take_checks(c, out);
-        to = &inner;
-    }
     store.value = pos_expr(c, a->value);
     store.out = pos_element(c, a->out, c->acc[a->out->buf->id], &there);
     if (there != NULL)
         pos_add(c, &c->checks,
                 &(Node){ .kind = N_CHECK, .fault = FAULT_MISS, .label = a->label, .cond = there });
     add_companions(c, a, &store, at);
-    take_checks(c, to);
-    pos_add(c, to, &store);
+    pos_take_checks(c, out);
+    pos_add(c, out, &store);
+}
+
+/* One assign, its checks before it, inside its guard. */
+static void lower_assign(Pos *c, const Assign *a, NodeList *out)
+{
+    NodeList inner = { 0 }, *to = out;
+    Expr *guard = NULL;
+    Scope scope;
+
+    pos_begin(c, &scope, a->label);
+    if (a->guard != NULL) {
+        guard = pos_expr(c, a->guard);
+        pos_take_checks(c, out);
+        to = &inner;
+    }
+    if (a->op == A_INSERT)
+        pos_insert(c, a, to);
+    else
+        lower_store(c, a, to);
     if (guard != NULL)
         pos_add(c, out,
                 &(Node){ .kind = N_IF,
@@ -256,14 +266,7 @@ static void lower_assign(Pos *c, const Assign *a, NodeList *out)
                          .nbody = inner.n });
 }
 
-typedef struct Nest {
-    Var *bind[IR_MAX_BINDS];
-    int nbind, nassign;
-    const Assign *assign;
-} Nest;
-
-/* The loop over the entries of a variable's axis under one parent; none for a single entry. */
-static Node open_loop(Pos *c, Var *v, Entry *up, const char *label)
+Node pos_open(Pos *c, Var *v, Entry *up, const char *label)
 {
     Axis *a = v->axis;
     Expr *parent = up == NULL ? ir_int(c->p, 0) : lower_pos(c->p, up), *x;
@@ -287,8 +290,7 @@ static Node open_loop(Pos *c, Var *v, Entry *up, const char *label)
     return loop;
 }
 
-/* Nodes, inside a branch when there is a condition. */
-static NodeList under(Pos *c, Expr *cond, NodeList body, const char *label)
+NodeList pos_under(Pos *c, Expr *cond, NodeList body, const char *label)
 {
     NodeList out = { 0 };
 
@@ -300,8 +302,7 @@ static NodeList under(Pos *c, Expr *cond, NodeList body, const char *label)
     return out;
 }
 
-/* Loop i of a nest and all inside it, appended to out. */
-static void lower_nest(Pos *c, const Nest *s, int i, NodeList *out)
+void pos_nest(Pos *c, const Nest *s, int i, NodeList *out)
 {
     const char *label = s->assign[0].label;
     NodeList body = { 0 }, all = { 0 };
@@ -317,18 +318,18 @@ static void lower_nest(Pos *c, const Nest *s, int i, NodeList *out)
     }
     pos_begin(c, &scope, label);
     up = pos_parent(c, s->bind[i], &there);
-    take_checks(c, out);
-    loop = open_loop(c, s->bind[i], up, label);
+    pos_take_checks(c, out);
+    loop = pos_open(c, s->bind[i], up, label);
     exists = lower_exists(c->p, c->var[s->bind[i]->id]);
-    lower_nest(c, s, i + 1, &body);
-    body = under(c, exists, body, label);
+    pos_nest(c, s, i + 1, &body);
+    body = pos_under(c, exists, body, label);
     loop.body = body.node;
     loop.nbody = body.n;
     if (loop.local != NULL)
         pos_add(c, &all, &loop);
     else
         all = body;
-    all = under(c, there, all, label);
+    all = pos_under(c, there, all, label);
     for (int k = 0; k < all.n; k++)
         lower_append(c->p, out, all.node[k]);
 }
@@ -362,11 +363,11 @@ static void lower_part(Pos *c, const Stmt *s, const Assign *a, int n)
     NodeList out = { 0 };
     bool owned = order_binds(s, &nest);
 
-    lower_nest(c, &nest, 0, &out);
+    pos_nest(c, &nest, 0, &out);
     if (owned && out.n == 1 && out.node[0]->kind == N_FOR)
         out.node[0]->how = FOR_PARALLEL;
     if (out.n > 0)
-        add_phase(c, lower_phase(c->p, &out));
+        pos_add_phase(c, lower_phase(c->p, &out));
 }
 
 /* Assigns to one buffer go one after the other: elements see the terms of the first before those
@@ -382,6 +383,7 @@ static bool may_fuse(const Stmt *s)
 
 typedef struct Turns { /* by Buf.id: first and last statement that writes it */
     int *first, *last;
+    int *built; /* by Axis.id: the last that inserts into it */
 } Turns;
 
 static void note_turn(const Turns *t, const Buf *b, int stmt)
@@ -394,21 +396,47 @@ static void note_turn(const Turns *t, const Buf *b, int stmt)
 static Turns turns_of(Pos *c)
 {
     Turns t = { arena_array(c->p->arena, c->p->nbuf, sizeof(int)),
-                arena_array(c->p->arena, c->p->nbuf, sizeof(int)) };
+                arena_array(c->p->arena, c->p->nbuf, sizeof(int)),
+                arena_array(c->p->arena, c->p->naxis, sizeof(int)) };
 
+    memset(t.built, -1, (size_t)c->p->naxis * sizeof(int));
     memset(t.first, -1, (size_t)c->p->nbuf * sizeof(int));
     memset(t.last, -1, (size_t)c->p->nbuf * sizeof(int));
     for (int i = 0; i < c->p->nstmt; i++)
         for (int k = 0; k < c->p->stmt[i]->nassign; k++) {
             const Assign *a = &c->p->stmt[i]->assign[k];
 
-            if (a->op == A_INSERT)
-                ir_throw(c->p, ST_LIMIT, "%s: built axes are only interpreted", a->label);
+            if (a->op == A_INSERT) {
+                t.built[a->out->axis->id] = i;
+                continue;
+            }
             note_turn(&t, a->out->buf, i);
             for (int m = 0; m < a->nat; m++)
                 note_turn(&t, a->at[m].out->buf, i);
         }
     return t;
+}
+
+/* The statement without what it inserts: that is collected, and done after it. */
+static Stmt only_stores(Pos *c, const Stmt *s)
+{
+    Stmt stores = *s;
+
+    stores.assign = arena_array(c->p->arena, s->nassign, sizeof *s->assign);
+    stores.nassign = 0;
+    for (int k = 0; k < s->nassign; k++)
+        if (s->assign[k].op != A_INSERT)
+            stores.assign[stores.nassign++] = s->assign[k];
+    return stores;
+}
+
+static void lower_stores(Pos *c, const Stmt *s)
+{
+    if (s->nassign > 0 && may_fuse(s))
+        lower_part(c, s, s->assign, s->nassign);
+    else
+        for (int k = 0; k < s->nassign; k++)
+            lower_part(c, s, &s->assign[k], 1);
 }
 
 Kernel *lower_positions(Prog *p)
@@ -421,20 +449,20 @@ Kernel *lower_positions(Prog *p)
     c.acc = arena_array(p->arena, p->nbuf, sizeof *c.acc);
     c.hit = arena_array(p->arena, p->nbuf, sizeof *c.hit);
     for (int i = 0; i < p->nstmt; i++) {
-        const Stmt *s = p->stmt[i];
+        Stmt s = only_stores(&c, p->stmt[i]);
 
         for (int b = 0; b < p->nbuf; b++)
             if (t.first[b] == i)
                 begin_buffer(&c, p->buf[b]);
-        if (may_fuse(s))
-            lower_part(&c, s, s->assign, s->nassign);
-        else
-            for (int k = 0; k < s->nassign; k++)
-                lower_part(&c, s, &s->assign[k], 1);
+        lower_stores(&c, &s);
+        for (int a = 0; a < p->naxis; a++)
+            if (t.built[a] == i)
+                pos_build(&c, p->axis[a]);
         for (int b = 0; b < p->nbuf; b++)
             if (t.last[b] == i)
                 end_buffer(&c, p->buf[b]);
     }
+    lower_reach(c.kernel);
     lower_done(c.kernel, STAGE_POSITIONS);
     return c.kernel;
 }

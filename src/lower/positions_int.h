@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The state of lower_positions, shared by its two files. */
+ * The state of lower_positions, shared by its files. */
 #ifndef WEFT_POSITIONS_INT_H
 #define WEFT_POSITIONS_INT_H
 
@@ -24,11 +24,31 @@ typedef struct Pos {
     Memo once; /* searches to their local; conditions that are tested, to themselves */
     int work;  /* expressions lowered so far */
     const char *label;
+    bool owns_row;    /* what is inserted is below the position that a build names */
     Buf **acc, **hit; /* by Buf.id: its accumulator of a wider type, its marks; or NULL */
 } Pos;
 
 void pos_add(Pos *, NodeList *, const Node *);
 void pos_begin(Pos *, Scope *, const char *label); /* of a new list of checks */
+
+typedef struct Nest { /* loops over variables, and what is done in the innermost */
+    Var *bind[IR_MAX_BINDS];
+    int nbind, nassign;
+    const Assign *assign;
+} Nest;
+
+/* positions.c: loop i of a nest and all inside it, appended to out. */
+void pos_nest(Pos *, const Nest *, int i, NodeList *out);
+/* The loop over a variable's axis under one parent; its local is NULL for a single entry. */
+Node pos_open(Pos *, Var *, Entry *up, const char *label);
+/* Nodes, inside a branch when there is a condition. */
+NodeList pos_under(Pos *, Expr *cond, NodeList body, const char *label);
+void pos_take_checks(Pos *, NodeList *to);
+void pos_add_phase(Pos *, Node *);
+
+/* built.c: the phase that fills a built axis; and the insertion of one assign in it. */
+void pos_build(Pos *, Axis *);
+void pos_insert(Pos *, const Assign *, NodeList *out);
 
 /* access.c: an expression or condition of coordinates as one of positions. */
 Expr *pos_expr(Pos *, Expr *);
@@ -39,6 +59,10 @@ Expr *pos_expr_if(Pos *, Expr *cond, Expr *);
 Expr *pos_element(Pos *, Expr *load, Buf *instead, Expr **there);
 /* The entry that a variable hangs on (NULL: a root axis), and the condition that it is there. */
 Entry *pos_parent(Pos *, const Var *, Expr **there);
+/* The entry of an axis that an index which stands alone means, likewise. */
+Entry *pos_entry(Pos *, Axis *, Expr *index, Expr **there);
+/* Whether an integer is known to be in 0..extent, from where it comes. */
+bool pos_is_below(Expr *, Expr *extent);
 Expr *pos_fill(Pos *, const Buf *); /* its fill, rounded to its type */
 
 #endif

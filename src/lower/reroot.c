@@ -1,36 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Scatters to owned rows.  O[j(e), ...] += v over the entries e of rows i becomes the same sum over
- * the rows j of the transpose: a new axis R of j's extent, and under it an axis T(R) that has, for
- * each entry, its position and its row.  The plan fills T by a stable sort, so each element sees
- * its terms in the order it saw them before.  Needs a checked program; gives an equal one. */
+ * Scatters to owned rows.  O[j(e), ...] += v over entries e, of rows i or of none, becomes the same
+ * sum over the rows j of the transpose: a new axis R of j's extent, and under it an axis T(R) that
+ * has, for each entry, its position, its row and its other coordinates.  The plan fills T by a
+ * stable sort, so each element sees its terms in the order it saw them before.  Needs a checked
+ * program; gives an equal one. */
 #include "lower/lower_int.h"
 
 #include <string.h>
 
 typedef struct Reroot {
     Prog *p;
-    Var *i, *e, *r, *t; /* row and entry before; row and entry of the transpose */
+    Var *i, *e, *r, *t; /* row, or NULL, and entry before; row and entry of the transpose */
     int k;              /* the coordinate of e that is the new row */
-    bool bad;           /* something that the transpose does not know is used */
+    int nvar;
+    Var **moved; /* by Var.id, of nvar: what hangs on i or e, as it hangs on t; or NULL */
+    bool bad;    /* something that the transpose does not know is used */
 } Reroot;
+
+/* Entries that a plan can sort: of plain rows, or of none, and all of them exist. */
+static bool can_sort(const Var *v)
+{
+    const Axis *e = v->axis, *up = e->parent;
+
+    if (e->flags & AX_PADDED || e->ncoord >= IR_MAX_RANK)
+        return false;
+    if (up == NULL)
+        return e->extent == X_EXPR;
+    return e->extent == X_SEG && !(up->flags & AX_PADDED) && up->parent == NULL &&
+           up->extent == X_EXPR && ir_is_ident(up) && v->parent->op == OP_var;
+}
 
 /* The slot of an output that scatters by a coordinate of an entry, which the plan can sort by. */
 static Expr *scatter_index(const Assign *a)
 {
     for (int s = 0; s < a->out->nargs; s++) {
         Expr *x = a->out->arg[s];
-        const Axis *slot = a->out->buf->slot[s], *e, *up;
+        const Axis *slot = a->out->buf->slot[s];
+        const Coord *k = x->op == OP_coord ? &x->var->axis->coord[x->k] : NULL;
 
-        if (x->op != OP_coord || !ir_is_ident(slot) || slot->parent != NULL)
-            continue;
-        e = x->var->axis;
-        up = e->parent;
-        if (e->extent == X_SEG && e->coord[x->k].kind == C_LOAD &&
-            !((e->flags | up->flags) & AX_PADDED) && e->coord[x->k].bound == slot->size &&
-            up->parent == NULL && up->extent == X_EXPR && ir_is_ident(up) &&
-            x->var->parent->op == OP_var)
+        if (k != NULL && k->kind == C_LOAD && ir_is_ident(slot) && slot->parent == NULL &&
+            k->bound == slot->size && can_sort(x->var))
             return x;
     }
     return NULL;
@@ -50,6 +61,59 @@ static Axis *open_axis(Prog *p, const char *letter, const Axis *of, Axis *parent
     return ir_axis_open(p, name.s, parent);
 }
 
+/* The name of a coordinate of the transpose: the one it has, where that means nothing else. */
+static const char *coord_name(Prog *p, const Axis *t, const char *own)
+{
+    Text stem = { .arena = p->arena };
+    const char *name;
+
+    text_f(&stem, "%.40s", own);
+    while (name = ir_fresh(p, stem.s, false), ir_find_coord(t, name) >= 0)
+        text_f(&stem, "_");
+    return name;
+}
+
+static void add_coord(Prog *p, Axis *t, const char *name, Expr *bound)
+{
+    ir_axis_coord(p, t, &(Coord){ .kind = C_LOAD, .name = coord_name(p, t, name), .bound = bound });
+}
+
+int lower_carried(const Axis *t, int n)
+{
+    const Axis *e = t->from;
+    int at = e->parent != NULL ? 2 : 1;
+
+    for (int k = 0; k < e->ncoord; k++)
+        if (k != t->from_k && e->coord[k].kind == C_LOAD && at++ == n)
+            return k;
+    return -1;
+}
+
+/* The coordinate of the transpose that is this one of the entry; -1: it has none. */
+static int carried_as(const Axis *t, int k)
+{
+    for (int n = 0; n < t->ncoord; n++)
+        if (lower_carried(t, n) == k)
+            return n;
+    return -1;
+}
+
+/* What is as long as the entries has a type that counts them; what they bring keeps its own. */
+static void narrow(Prog *p, Axis *t)
+{
+    Axis *e = t->from;
+
+    for (int n = -1; n < t->ncoord; n++) {
+        int k = lower_carried(t, n);
+        const Buf *like = k >= 0              ? loop_coord(p, e, k)
+                          : e->parent != NULL ? loop_start(p, e)
+                                              : loop_coord(p, e, t->from_k);
+
+        if (like->type == T_i32)
+            lower_narrow(p, t, n);
+    }
+}
+
 /* The transpose of an axis by a coordinate: made once. */
 static Axis *transpose(Prog *p, Axis *e, int k)
 {
@@ -64,58 +128,81 @@ static Axis *transpose(Prog *p, Axis *e, int k)
     ir_axis_close(p, rows);
     t = open_axis(p, "T", e, rows);
     t->extent = X_SEG;
-    ir_axis_coord(p, t, &(Coord){ .kind = C_LOAD, .name = ir_fresh(p, "entry", false) });
-    ir_axis_coord(
-        p, t,
-        &(Coord){ .kind = C_LOAD, .name = ir_fresh(p, "row", false), .bound = e->parent->size });
+    add_coord(p, t, "entry", NULL);
+    if (e->parent != NULL)
+        add_coord(p, t, "row", e->parent->size);
+    for (int n = 0; n < e->ncoord; n++)
+        if (n != k && e->coord[n].kind == C_LOAD)
+            add_coord(p, t, e->coord[n].name, e->coord[n].bound);
     ir_axis_close(p, t);
     t->from = e;
     t->from_k = k;
+    narrow(p, t);
     return t;
 }
 
-/* Indices: the entry is found by its position, its row by number; ancestors of a position are told
- * by it. */
+static Var *moved(const Reroot *c, const Var *v)
+{
+    return v->id < c->nvar ? c->moved[v->id] : NULL;
+}
+
+/* The index that now stands for a variable: the entry is found by its position, its row by number.
+ * NULL: the variable still does. */
+static Expr *moved_index(const Reroot *c, const Var *v)
+{
+    if (v == c->e)
+        return ir_op1(c->p, OP_at, ir_coord(c->p, c->t, 0));
+    if (v == c->i)
+        return ir_coord(c->p, c->t, 1);
+    return moved(c, v) != NULL ? ir_var_expr(c->p, moved(c, v)) : NULL;
+}
+
+/* Ancestors of what has moved are told by it. */
 static Expr *move_load(Reroot *c, Expr *load)
 {
     Expr *arg[IR_MAX_RANK];
     const Buf *b = load->buf;
-    Axis *at = NULL;
 
+    memcpy(arg, load->arg, (size_t)load->nargs * sizeof(Expr *));
     for (int s = 0; s < load->nargs; s++) {
-        Expr *x = load->arg[s];
+        Expr *x = load->arg[s], *to = x->op == OP_var ? moved_index(c, x->var) : NULL;
 
-        arg[s] = x;
-        if (x->op == OP_var && x->var == c->e) {
-            arg[s] = ir_op1(c->p, OP_at, ir_coord(c->p, c->t, 0));
-            at = b->slot[s];
-        } else if (x->op == OP_var && x->var == c->i) {
-            arg[s] = ir_coord(c->p, c->t, 1);
-        }
+        if (to == NULL || arg[s]->op == OP_none)
+            continue;
+        arg[s] = to;
+        for (int u = 0; u < load->nargs; u++)
+            if (ir_is_ancestor(b->slot[u], b->slot[s]))
+                arg[u] = ir_none(c->p);
     }
-    for (int s = 0; s < load->nargs && at != NULL; s++)
-        if (ir_is_ancestor(b->slot[s], at))
-            arg[s] = ir_none(c->p);
     return ir_load(c->p, load->buf, arg, load->nargs);
+}
+
+static Expr *with_var(Prog *p, Expr *e, Var *v)
+{
+    return e->op == OP_coord ? ir_coord(p, v, e->k) : ir_of_var(p, (Op)e->op, v);
 }
 
 static Expr *move(Prog *p, Expr *e, void *ctx)
 {
     Reroot *c = ctx;
     Var *v = e->op == OP_coord || e->op == OP_pos || e->op == OP_loc ? e->var : NULL;
+    int n;
 
     if (e->op == OP_load)
         return move_load(c, e);
+    if (v != NULL && moved(c, v) != NULL)
+        return with_var(p, e, moved(c, v));
+    if (v == NULL || (v != c->i && v != c->e))
+        return e;
     if (v == c->i)
         return ir_coord(p, c->t, 1); /* a root axis of plain rows: all three are the row */
-    if (v != c->e)
-        return e;
-    if (e->op == OP_pos)
+    if (e->op == OP_pos || (e->op == OP_loc && c->i == NULL))
         return ir_coord(p, c->t, 0);
     if (e->op == OP_coord && e->k == c->k)
         return ir_var_value(p, c->r);
-    c->bad = true;
-    return e;
+    n = e->op == OP_coord ? carried_as(c->t->axis, e->k) : -1;
+    c->bad = c->bad || n < 0;
+    return n < 0 ? e : ir_coord(p, c->t, n);
 }
 
 /* Whether row and entry are bound one right after the other: a loop between them would be outside
@@ -124,17 +211,67 @@ static bool are_neighbours(const Stmt *s, const Var *row, const Var *entry)
 {
     int b = 0;
 
+    if (row == NULL)
+        return true;
     while (s->bind[b] != row)
         b++;
     return b + 1 < s->nbind && s->bind[b + 1] == entry;
 }
 
-static bool hangs_on(const Var *v, const Var *up)
+/* Whether each variable hangs on another, if on anything. */
+static bool is_plain(const Stmt *s)
 {
-    for (; v->parent != NULL && v->parent->op == OP_var; v = v->parent->var)
-        if (v->parent->var == up)
-            return true;
-    return false;
+    for (int b = 0; b < s->nbind; b++)
+        if (s->bind[b]->parent != NULL && s->bind[b]->parent->op != OP_var)
+            return false;
+    return true;
+}
+
+/* What hangs on the old row or entry now hangs on where the entry was. */
+static Var *move_var(Reroot *c, Var *v)
+{
+    Expr *up = v->parent == NULL ? NULL : moved_index(c, v->parent->var);
+
+    if (up == NULL)
+        return v;
+    up = ir_index(c->p, v->axis->parent, up);
+    return c->moved[v->id] = ir_var(c->p, v->name, v->axis, up);
+}
+
+static void move_binds(Reroot *c, const Stmt *s, Stmt *out)
+{
+    int n = 0;
+
+    c->nvar = c->p->nvar;
+    c->moved = arena_array(c->p->arena, c->nvar, sizeof *c->moved);
+    out->bind = arena_array(c->p->arena, s->nbind + 1, sizeof *out->bind);
+    for (int b = 0; b < s->nbind; b++) {
+        if (s->bind[b] == c->e) {
+            out->bind[n++] = c->r;
+            out->bind[n++] = c->t;
+        } else if (s->bind[b] != c->i) {
+            out->bind[n++] = move_var(c, s->bind[b]);
+        }
+    }
+    out->nbind = n;
+}
+
+static void move_assign(Reroot *c, const Assign *a, Stmt *out)
+{
+    Prog *p = c->p;
+    Memo memo = { 0 };
+    Assign *to = arena_copy(p->arena, a, sizeof *a);
+
+    to->out = ir_rewrite(p, a->out, move, c, &memo);
+    to->value = ir_rewrite(p, a->value, move, c, &memo);
+    if (a->guard != NULL)
+        to->guard = ir_rewrite(p, a->guard, move, c, &memo);
+    to->at = arena_array(p->arena, a->nat, sizeof *to->at);
+    for (int n = 0; n < a->nat; n++)
+        to->at[n] = (At){ ir_rewrite(p, a->at[n].out, move, c, &memo),
+                          ir_rewrite(p, a->at[n].value, move, c, &memo) };
+    out->assign = to;
+    out->nassign = 1;
 }
 
 /* The assign over the transpose's rows; false when it cannot be. */
@@ -142,34 +279,20 @@ static bool reroot(Prog *p, const Stmt *s, const Assign *a, Stmt *out)
 {
     Expr *x = scatter_index(a);
     Reroot c = { .p = p };
-    Memo memo = { 0 };
     Axis *t;
-    int n = 0;
 
-    if (x == NULL || a->nat > 0)
+    if (x == NULL || s->nbind == IR_MAX_BINDS)
         return false;
     c.e = x->var;
-    c.i = c.e->parent->var;
+    c.i = c.e->parent == NULL ? NULL : c.e->parent->var;
     c.k = x->k;
-    if (!are_neighbours(s, c.i, c.e))
+    if (!are_neighbours(s, c.i, c.e) || !is_plain(s))
         return false;
-    for (int b = 0; b < s->nbind; b++) /* nothing else may hang on the old row or entry */
-        if ((s->bind[b] != c.e && hangs_on(s->bind[b], c.i)) || hangs_on(s->bind[b], c.e) ||
-            (s->bind[b]->parent != NULL && s->bind[b]->parent->op != OP_var))
-            return false;
     t = transpose(p, c.e->axis, c.k);
     c.t = t->var;
     c.r = t->parent->var;
-    out->assign = arena_copy(p->arena, a, sizeof *a);
-    out->assign->out = ir_rewrite(p, a->out, move, &c, &memo);
-    out->assign->value = ir_rewrite(p, a->value, move, &c, &memo);
-    if (a->guard != NULL)
-        out->assign->guard = ir_rewrite(p, a->guard, move, &c, &memo);
-    out->bind = arena_array(p->arena, s->nbind, sizeof *out->bind);
-    for (int b = 0; b < s->nbind; b++)
-        out->bind[n++] = s->bind[b] == c.i ? c.r : s->bind[b] == c.e ? c.t : s->bind[b];
-    out->nbind = n;
-    out->nassign = 1;
+    move_binds(&c, s, out);
+    move_assign(&c, a, out);
     return !c.bad;
 }
 

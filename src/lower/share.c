@@ -18,9 +18,11 @@ typedef struct Share { /* one list of nodes */
     Memo let;           /* the same as a map, for rewriting */
     Memo seen;          /* to itself: met once; to `often`: more than once */
     Expr *often;
-    Local *var; /* of the loop, in meet_fixed; of the vector loop around, or NULL */
+    Local *var; /* of the loop, in meet_fixed */
+    Memo uses;  /* whether an expression depends on it */
+    Local *lane; /* of the vector loop around; or NULL */
     int lanes;
-    Memo uses; /* whether an expression depends on var */
+    Memo differs; /* from lane to lane: whether an expression does */
     Expr **fixed;
     int nfixed, cap;
     const char *label;
@@ -33,7 +35,9 @@ static Share new_list(const Share *outer)
                 .phase = outer->phase,
                 .kept = outer->kept,
                 .named = outer->named,
-                .often = outer->often };
+                .often = outer->often,
+                .lane = outer->lane,
+                .lanes = outer->lanes };
 
     for (const Named *n = s.named; n != NULL; n = n->outer)
         *ir_memo(s.p, &s.let, n->e) = n->use;
@@ -149,9 +153,23 @@ static Node *renamed_node(Share *s, const Node *n)
     return c;
 }
 
+/* Whether e has a value for each lane: it depends on the variable, or on a local that does. */
 static bool is_in_lanes(Share *s, Expr *e)
 {
-    return s->lanes > 1 && lower_uses(s->p, e, s->var, &s->uses);
+    Expr *no = ir_int(s->p, 0), *known;
+
+    if (s->lane == NULL || e->nargs == 0)
+        return s->lane != NULL && e->op == OP_local &&
+               (e->local == s->lane || e->local->lanes > 1);
+    known = *ir_memo(s->p, &s->differs, e);
+    if (known == NULL) {
+        known = no;
+        for (int i = 0; i < e->nargs && known == no; i++)
+            if (is_in_lanes(s, e->arg[i]))
+                known = e;
+        *ir_memo(s->p, &s->differs, e) = known;
+    }
+    return known == e;
 }
 
 static void add_let(Share *s, Expr *e)
@@ -184,6 +202,19 @@ static void name_often(Share *s, Expr *e)
         add_let(s, e);
 }
 
+/* In lanes: lets for the largest parts that are the same in all of them, which every register of
+ * the loop wants. */
+static void name_same(Share *s, Expr *e)
+{
+    if (is_in_lanes(s, e)) {
+        for (int i = 0; i < sure_args(e); i++)
+            name_same(s, e->arg[i]);
+        return;
+    }
+    if (is_work(e) && is_kept(s, e) && renamed(s, e)->op != OP_local)
+        add_let(s, e);
+}
+
 static NodeList share_list(Share *, Node *const *n, int count);
 
 static Node *share_body(const Share *s, Node *n)
@@ -191,8 +222,10 @@ static Node *share_body(const Share *s, Node *n)
     Share inside = new_list(s);
     NodeList body;
 
-    inside.lanes = n->lanes;
-    inside.var = n->lanes > 1 ? n->local : NULL;
+    if (n->lanes > 1) {
+        inside.lane = n->local;
+        inside.lanes = n->lanes;
+    }
     body = share_list(&inside, n->body, n->nbody);
     n->body = body.node;
     n->nbody = body.n;
@@ -240,6 +273,8 @@ static NodeList share_list(Share *s, Node *const *n, int count)
     for (int i = 0; i < count; i++) {
         s->label = n[i]->label;
         each_sure(s, n[i], name_often);
+        if (s->lane != NULL && (n[i]->kind == N_STORE || n[i]->kind == N_AHEAD))
+            each_sure(s, n[i], name_same);
         if (n[i]->kind == N_FOR)
             add_loop(s, n[i]);
         else
@@ -290,7 +325,6 @@ static Node *share_phase(Prog *p, Node *phase)
 void lower_shared(Kernel *k)
 {
     for (int i = 0; i < k->n; i++)
-        if (!lower_has_registers(k->phase[i]))
-            k->phase[i] = share_phase(k->p, k->phase[i]);
+        k->phase[i] = share_phase(k->p, k->phase[i]);
     lower_done(k, k->p->stage);
 }

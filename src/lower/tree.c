@@ -58,6 +58,46 @@ Node *lower_phase(Prog *p, const NodeList *l)
                                  .local = loop_local(p, "once", T_i64, 1) });
 }
 
+Node *lower_with_body(Prog *p, const Node *n, const NodeList *body)
+{
+    Node c = *n;
+
+    c.body = body->node;
+    c.nbody = body->n;
+    return loop_node(p, &c);
+}
+
+/* An index as a base and a constant. */
+static Expr *split_index(Expr *e, int64_t *constant)
+{
+    *constant = 0;
+    if (e->op == OP_int)
+        return *constant = e->i, NULL;
+    for (int i = 0; i < 2 && e->op == OP_add; i++)
+        if (e->arg[i]->op == OP_int)
+            return *constant = e->arg[i]->i, e->arg[1 - i];
+    return e;
+}
+
+bool lower_differ(Expr *a, Expr *b)
+{
+    int64_t x, y;
+
+    return split_index(a, &x) == split_index(b, &y) && x != y;
+}
+
+bool lower_is_stepped(Prog *p, Expr *e, Local *l)
+{
+    Memo memo = { 0 };
+    bool a, b;
+
+    if (e->op != OP_add && e->op != OP_mul)
+        return e == loop_use(p, l);
+    a = lower_uses(p, e->arg[0], l, &memo);
+    b = lower_uses(p, e->arg[1], l, &memo);
+    return a != b && lower_is_stepped(p, e->arg[a ? 0 : 1], l);
+}
+
 bool lower_uses(Prog *p, Expr *e, Local *l, Memo *memo)
 {
     Expr *yes = loop_use(p, l), *no = ir_int(p, 0), *known = *ir_memo(p, memo, e);
@@ -72,6 +112,21 @@ bool lower_uses(Prog *p, Expr *e, Local *l, Memo *memo)
     return known == yes;
 }
 
+static void see_local(Expr *e, void *ctx)
+{
+    if (e->op == OP_local)
+        *(bool *)ctx = true;
+}
+
+bool lower_has_local(Prog *p, Expr *e)
+{
+    bool found = false;
+    Memo met = { 0 };
+
+    ir_visit(p, e, see_local, &found, &met);
+    return found;
+}
+
 static bool is_written(const Node *n, const Buf *b)
 {
     bool here = n->kind == N_STORE && n->out->op == OP_cell && n->out->buf == b;
@@ -83,14 +138,26 @@ static bool is_written(const Node *n, const Buf *b)
     return here;
 }
 
+static bool is_assigned(const Node *n, const Local *l)
+{
+    bool here = n->kind == N_STORE && n->out->op == OP_local && n->out->local == l;
+
+    for (int i = 0; i < n->nbody && !here; i++)
+        here = is_assigned(n->body[i], l);
+    return here;
+}
+
 bool lower_is_kept(Prog *p, const Node *phase, Expr *e, Memo *memo)
 {
     Expr *no = ir_int(p, 0), *known = *ir_memo(p, memo, e);
 
-    if (e->nargs == 0)
+    if (e->nargs == 0 && e->op != OP_local)
         return true;
     if (known == NULL) {
-        known = e->op == OP_cell && is_written(phase, e->buf) ? no : e;
+        known = (e->op == OP_cell && is_written(phase, e->buf)) ||
+                        (e->op == OP_local && is_assigned(phase, e->local))
+                    ? no
+                    : e;
         for (int i = 0; i < e->nargs && known == e; i++)
             if (!lower_is_kept(p, phase, e->arg[i], memo))
                 known = no;

@@ -43,6 +43,12 @@ static bool has_vector_form(Op op)
            op == OP_min || op == OP_max || op == OP_relu;
 }
 
+/* 16 bits are widened and rounded as they are loaded and stored. */
+static bool has_lanes(const Buf *b)
+{
+    return b->type == T_f16 || b->type == T_bf16 || b->type == T_f32 || b->type == T_f64;
+}
+
 static bool can_be_vector(Lanes *l, Expr *e)
 {
     if (is_same_in_lanes(l, e))
@@ -50,7 +56,7 @@ static bool can_be_vector(Lanes *l, Expr *e)
     if (e->type != l->type || e->tree > MOST_TREE)
         return false;
     if (e->op == OP_cell)
-        return e->buf->type == l->type && stride(l, e->arg[0]) == 1;
+        return has_lanes(e->buf) && stride(l, e->arg[0]) == 1;
     if (!has_vector_form((Op)e->op))
         return false;
     for (int i = 0; i < e->nargs; i++)
@@ -59,16 +65,21 @@ static bool can_be_vector(Lanes *l, Expr *e)
     return true;
 }
 
-static bool can_be_vector_loop(Lanes *l, const Node *n)
+/* Whether all stores of the loop move by `step` elements an iteration. */
+static bool can_be_vector_loop(Lanes *l, const Node *n, int step)
 {
-    l->type = n->nbody > 0 && n->body[0]->kind == N_STORE ? n->body[0]->out->buf->type : T_none;
+    l->type = n->nbody > 0 && n->body[0]->kind == N_STORE ? (Type)n->body[0]->out->type : T_none;
     if (l->type != T_f32 && l->type != T_f64)
         return false;
     for (int i = 0; i < n->nbody; i++) {
         const Node *s = n->body[i];
 
-        if (s->kind != N_STORE || s->nat > 0 || s->op > A_ADD || s->out->buf->type != l->type ||
-            stride(l, s->out->arg[0]) != 1 || !can_be_vector(l, s->value))
+        if (s->kind != N_STORE || s->nat > 0 || s->out->op != OP_cell ||
+            (Type)s->out->type != l->type || !has_lanes(s->out->buf) ||
+            stride(l, s->out->arg[0]) != step || !can_be_vector(l, s->value))
+            return false;
+        if (step == 0 && (s->op == A_SET || s->out->buf->type != l->type ||
+                          is_same_in_lanes(l, s->value)))
             return false;
     }
     return true;
@@ -97,44 +108,62 @@ static Expr *scalars_first(Prog *p, Expr *e, void *ctx)
     return e;
 }
 
+static Node *with_lanes(Prog *p, const Node *n, int bytes, int step)
+{
+    Lanes l = { .p = p, .v = n->local };
+    Memo memo = { 0 };
+    Node c;
+
+    if (n->kind != N_FOR || n->lanes > 1 || !can_be_vector_loop(&l, n, step))
+        return NULL;
+    c = *loop_rewrite(p, loop_node(p, n), scalars_first, &l, &memo);
+    c.how = n->how == FOR_PARALLEL ? FOR_PARALLEL : FOR_VECTOR;
+    c.lanes = bytes / ir_type[l.type].bytes;
+    return loop_node(p, &c);
+}
+
+Node *lower_in_lanes(Prog *p, const Node *n, int bytes)
+{
+    return with_lanes(p, n, bytes, 1);
+}
+
+Node *lower_over_lanes(Prog *p, const Node *n, int bytes)
+{
+    return with_lanes(p, n, bytes, 0);
+}
+
 /* Of a loop that has lanes already: whether they are as many as a register holds. */
 static bool has_right_lanes(const Node *n, int bytes)
 {
     for (int i = 0; i < n->nbody; i++)
-        if (n->body[i]->kind == N_STORE && n->body[i]->out->op == OP_cell)
-            return n->lanes * ir_type[n->body[i]->out->buf->type].bytes == bytes;
+        if (n->body[i]->kind == N_STORE)
+            return n->lanes * ir_type[n->body[i]->out->type].bytes == bytes;
     return false;
 }
 
-static Node *vectors(Prog *p, Node *n, int bytes, bool may)
+static Node *vectors(Prog *p, Node *n, int bytes)
 {
-    Node c = *n;
+    Node c = *n, *v;
     NodeList body = { 0 };
-    Memo memo = { 0 };
-    Lanes l = { .p = p, .v = n->local };
 
     if (n->kind == N_FOR && n->lanes > 1) {
         if (!has_right_lanes(n, bytes)) {
-            c.lanes = 1;
+            c.lanes = c.regs = 1;
             c.how = n->how == FOR_VECTOR ? FOR_SERIAL : n->how;
         }
         return loop_node(p, &c);
     }
-    if (n->kind == N_FOR && may && can_be_vector_loop(&l, n)) {
-        c = *loop_rewrite(p, n, scalars_first, &l, &memo);
-        c.how = n->how == FOR_PARALLEL ? FOR_PARALLEL : FOR_VECTOR;
-        c.lanes = bytes / ir_type[l.type].bytes;
-        return loop_node(p, &c);
-    }
+    v = lower_in_lanes(p, n, bytes);
+    if (v != NULL)
+        return v;
     for (int i = 0; i < n->nbody; i++)
-        lower_append(p, &body, vectors(p, n->body[i], bytes, may));
-    c.body = body.node;
-    return loop_node(p, &c);
+        lower_append(p, &body, vectors(p, n->body[i], bytes));
+    return lower_with_body(p, n, &body);
 }
 
 void lower_vectors(Kernel *k, int bytes)
 {
     for (int i = 0; i < k->n; i++)
-        k->phase[i] = vectors(k->p, k->phase[i], bytes, !lower_has_registers(k->phase[i]));
+        k->phase[i] = vectors(k->p, k->phase[i], bytes);
     lower_done(k, k->p->stage);
 }

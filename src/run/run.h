@@ -45,15 +45,17 @@ void pool_free(Pool *); /* when no call is going on; NULL is allowed */
 typedef int64_t RunPhaseFn(void *const *array, const int64_t *size, int64_t begin, int64_t end,
                            void *work); /* 0, or the fault that ended it */
 
-typedef struct RunPhase {
+typedef struct RunPhase RunPhase;
+struct RunPhase {
     RunPhaseFn *fn;
     int64_t n;           /* the range is 0..n; for n <= 0 fn is not called */
-    const void *balance; /* start array of n + 1 entries, never falling; or NULL */
+    int64_t rounds;      /* the range is over all rows this many times; 0 is 1 */
+    const void *balance; /* start array of n / rounds + 1 entries, never falling; or NULL */
     int balance_bytes;   /* of one entry: 4 or 8 */
     bool serial;         /* one chunk, whatever the work */
     int64_t grain;       /* least work that is worth a chunk: some 10 us; 0: RUN_GRAIN */
     int64_t work_bytes;  /* of scratch memory for each thread */
-} RunPhase;
+};
 
 enum { RUN_ROW_WORK = 2, RUN_GRAIN = 4096, RUN_MAX_CHUNKS = 4096 };
 
@@ -74,13 +76,62 @@ int64_t run_cut(const RunPhase *, int64_t nchunk, int64_t c);
 int64_t run_phases(Pool *, const RunPhase *, int nphase, void *const *array, const int64_t *size);
 
 /* plan.c: the transpose of a structure: for each of the n values of a coordinate, the entries that
- * have it, in ascending order, and the row of each.  Room: n + 1, start[rows], start[rows]. */
-void run_transpose(const int64_t *start, int64_t rows, const int64_t *coord, int64_t n,
-                   int64_t *out_start, int64_t *out_entry, int64_t *out_row);
+ * have it, in ascending order, and the row of each.  The structure is right: starts rise from 0 to
+ * entries, coordinates are in 0..n.  Room: n + 1, entries, entries.  False: out of memory. */
+typedef struct RunTranspose {
+    const void *start, *coord; /* start NULL: entries of no rows, and out_row is not written */
+    int64_t rows, n, entries;
+    void *out_start, *out_entry, *out_row;
+    int start_bytes, coord_bytes, out_bytes; /* of an element, 4 or 8; of all three outputs */
+} RunTranspose;
+bool run_transpose(Pool *, const RunTranspose *);
 
-/* memory.c: blocks that start at a cache line. */
+/* built.c: a phase that builds the structure of an axis, run to count and then to fill.  A thread
+ * collects the keys of a row in its scratch memory: as bits, room 0, or, when they are of too many,
+ * as a list of so many keys.  When a list was too short, the phase is run with a longer one. */
+int64_t run_set_room(int64_t keys, int64_t had); /* `had`: was too short; 0: to begin with */
+int64_t run_set_bytes(int64_t keys, int64_t room); /* -1 when that does not fit 64 bits */
+/* Counts of n rows, each one place further on, to the starts of the rows and the total. */
+void run_sum_starts(int64_t *start, int64_t n);
+
+/* parts.c: the parts of long rows: those with more than `limit` entries.  Each row is cut into as
+ * few parts of at most so many as will do, of about equal length; the entries of parts are numbered
+ * one after the other.  All this depends on the starts alone. */
+enum { RUN_PART = 4096, RUN_MAX_PARTS = 64 };
+typedef struct RunParts {
+    int64_t limit, rows, parts;
+    int64_t *row;      /* by long row: its number */
+    int64_t *first;    /* by long row, and one more: its first part */
+    int64_t *part_row; /* by part: the number of its row, and */
+    int64_t *shift;    /* what to add to the number of an entry to have that in the row's axis */
+    int64_t *start;    /* by part, and one more: its first entry */
+} RunParts;
+/* limit, rows and parts, from n rows with starts of so many bytes, where `part` entries (0:
+ * RUN_PART) are worth a part; then all the rest, for which there is room. */
+void run_count_parts(const void *start, int bytes, int64_t n, int64_t part, RunParts *out);
+void run_fill_parts(const void *start, int bytes, int64_t n, RunParts *out);
+
+/* 0..n in at most RUN_MAX_PARTS pieces, each of `part` or more if there are so many: how many; and
+ * where piece q begins. */
+int64_t run_count_pieces(int64_t n, int64_t part);
+int64_t run_piece(int64_t n, int64_t pieces, int64_t q);
+/* The rows, of n, that the entries from..to are in: from row up to end. */
+void run_rows_of(const void *start, int bytes, int64_t n, int64_t from, int64_t to,
+                 int64_t *out_row, int64_t *out_end);
+
+/* memory.c: blocks that start at a cache line; copies and comparisons by all threads. */
 enum { RUN_LINE = 64 };
 void *run_alloc(const Os *, int64_t bytes); /* NULL when there is no memory, or bytes < 0 */
 void run_free(const Os *, void *);          /* NULL is allowed */
+void run_copy(Pool *, void *to, const void *from, int64_t bytes);
+/* to[i] = from[index[i]] for i in 0..n; elements of 4 or 8 bytes each. */
+typedef struct RunGather {
+    void *to;
+    const void *from, *index;
+    int64_t n;
+    int bytes, index_bytes;
+} RunGather;
+void run_gather(Pool *, const RunGather *);
+bool run_is_same(Pool *, const void *, const void *, int64_t bytes);
 
 #endif

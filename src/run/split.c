@@ -5,6 +5,17 @@
  * a search in the start array: nothing is stored, and no cut depends on who asks. */
 #include "run/run.h"
 
+static int64_t rounds_of(const RunPhase *p)
+{
+    return p->rounds > 1 ? p->rounds : 1;
+}
+
+/* Of one round: each is cut in the same way. */
+static int64_t rows_of(const RunPhase *p)
+{
+    return p->n / rounds_of(p);
+}
+
 static int64_t start_at(const RunPhase *p, int64_t i)
 {
     return p->balance_bytes == 4 ? ((const int32_t *)p->balance)[i]
@@ -22,7 +33,7 @@ static uint64_t work_before(const RunPhase *p, int64_t i)
 /* The first row i with work_before(i) >= goal. */
 static int64_t find_row(const RunPhase *p, uint64_t goal)
 {
-    int64_t lo = 0, hi = p->n;
+    int64_t lo = 0, hi = rows_of(p);
 
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
@@ -35,28 +46,35 @@ static int64_t find_row(const RunPhase *p, uint64_t goal)
     return lo;
 }
 
+static int64_t chunks_of_round(const RunPhase *p)
+{
+    uint64_t grain = p->grain > 0 ? (uint64_t)p->grain : RUN_GRAIN,
+             most = (uint64_t)(RUN_MAX_CHUNKS / rounds_of(p)),
+             work = work_before(p, rows_of(p));
+
+    most = most > 0 ? most : 1;
+    if (work / grain >= most)
+        return (int64_t)most;
+    return (int64_t)(work / grain + (work % grain != 0));
+}
+
 int64_t run_chunks(const RunPhase *p)
 {
-    uint64_t grain = p->grain > 0 ? (uint64_t)p->grain : RUN_GRAIN, work;
-
     if (p->n <= 0)
         return 0;
     if (p->serial || p->n == 1)
         return 1;
-    work = work_before(p, p->n);
-    if (work / grain >= RUN_MAX_CHUNKS)
-        return RUN_MAX_CHUNKS;
-    return (int64_t)(work / grain + (work % grain != 0));
+    return chunks_of_round(p) * rounds_of(p);
 }
 
-int64_t run_cut(const RunPhase *p, int64_t nchunk, int64_t c)
+static int64_t cut_of_round(const RunPhase *p, int64_t nchunk, int64_t c)
 {
     uint64_t work, share, rest, goal;
     int64_t i;
 
     if (c <= 0 || c >= nchunk)
-        return c <= 0 ? 0 : p->n;
-    work = work_before(p, p->n);
+        return c <= 0 ? 0 : rows_of(p);
+    work = work_before(p, rows_of(p));
     share = work / (uint64_t)nchunk;
     rest = work % (uint64_t)nchunk; /* the first so many chunks get one more */
     goal = share * (uint64_t)c + ((uint64_t)c < rest ? (uint64_t)c : rest);
@@ -66,4 +84,13 @@ int64_t run_cut(const RunPhase *p, int64_t nchunk, int64_t c)
     if (i > 0 && goal - work_before(p, i - 1) <= work_before(p, i) - goal)
         i--; /* the nearer end of the row that the goal falls into */
     return i;
+}
+
+int64_t run_cut(const RunPhase *p, int64_t nchunk, int64_t c)
+{
+    int64_t each = nchunk / rounds_of(p);
+
+    if (rounds_of(p) == 1 || each == 0 || c >= nchunk)
+        return c >= nchunk && nchunk > 0 ? p->n : cut_of_round(p, nchunk, c);
+    return c / each * rows_of(p) + cut_of_round(p, each, c % each);
 }

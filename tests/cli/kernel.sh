@@ -32,11 +32,22 @@ sym: for i, e, f in E(j(e)): U(i) |= j(f)
 num: for i, e, f in E(j(e)): C[i, j(f)] += A[e] * A[f]
 END
 printf '%%%%MatrixMarket matrix coordinate real general\n3 3 3\n1 2 2\n2 3 3\n3 1 4\n' >p.mtx
-try "a program that is only interpreted" 0 weft run square.weft --in A=p.mtx
-err "weft: note: square is interpreted: "
-try "the same with -t interp" 0 weft run square.weft -t interp --in A=p.mtx
+try "a built axis, interpreted" 0 weft run square.weft -t interp --in A=p.mtx
+cp stdout square.txt
+try "a built axis" 0 weft run square.weft -t c --in A=p.mtx
+same square.txt
 none stderr
-try "the same with -t c" 1 weft run square.weft -t c --in A=p.mtx
+cat >tree.weft <<'END'
+program square(n) stage loops
+f64 C[n]
+phase c for i in 0..n
+    C[i] = i * i
+END
+try "a program that is only interpreted" 0 weft run tree.weft --set n=3
+err "weft: note: square is interpreted: "
+try "the same with -t interp" 0 weft run tree.weft -t interp --set n=3
+none stderr
+try "the same with -t c" 1 weft run tree.weft -t c --set n=3
 err "weft: error: there is no machine code: "
 none stdout
 try "no compiler" 0 env WEFT_DISABLE_JIT=1 "$WEFT" run spmm.weft $files
@@ -117,7 +128,8 @@ try "emit to a folder that is not there" 1 weft emit spmm.weft -o no/where
 err "cannot write no/where.c"
 try "emit for no target" 1 weft emit spmm.weft -t cuda
 err "there is no target cuda"
-try "emit of a program that is only interpreted" 1 weft emit square.weft
+try "emit of a built axis" 1 weft emit square.weft
+err "U is a built axis"
 none stdout
 try "emit of nothing" 1 weft emit none.weft
 for option in -t -o; do

@@ -23,6 +23,7 @@ for pass in $(weft list passes | cut -d' ' -f1); do
     try "$pass reads and checks" 0 weft check $pass.weft
     try "$pass prints as it is" 0 weft print $pass.weft
     same $pass.weft
+    [ $pass = parts ] && continue # it has arrays of a plan
     try "$pass runs" 0 weft run $pass.weft $data
     same right.txt
 done
@@ -61,13 +62,7 @@ err "<stdin>:4:5: error: y: every iteration of the phase writes the same element
 
 for program in "$here"/examples/*.weft; do
     name=$(basename "$program" .weft)
-    weft print --after positions "$program" >p.weft 2>stderr
-    code=$?
-    if [ $code != 0 ]; then # built axes
-        try "$name is only interpreted" 1 weft print --after positions "$program"
-        err "built axes are only interpreted"
-        continue
-    fi
+    weft print --after positions "$program" >p.weft
     weft print --after share "$program" >s.weft
     for text in p.weft s.weft; do
         try "$name: $text checks" 0 weft check $text

@@ -328,6 +328,18 @@ SCENARIO(a_gradient_of_a_gradient)
     check_double(w, "t_Y", 0, 4);
 }
 
+SCENARIO(the_program_of_an_operator)
+{
+    const char *text;
+    weft_prog *out;
+
+    DO(weft_prog_op(w->ctx, "segment_mean:f64:csc:heads", &w->prog));
+    DO(weft_prog_print(w->prog, &text));
+    CHECK_HAS(text, "s: S[i(e), h, k] += X[e, h, k]");
+    GIVES(WEFT_E_ARG, weft_prog_op(w->ctx, "segment_mean:arg", &out));
+    CHECK(out == NULL);
+}
+
 SCENARIO(a_gradient_that_does_not_exist)
 {
     const char *wrt[] = { "Y" };
@@ -748,6 +760,42 @@ SCENARIO(results_of_the_run_before_stay_when_a_run_fails)
         DO(weft_run(w->args));
     }
     check_double(w, "Y", 0, 1.5 * 4 + 2 * 6);
+}
+
+SCENARIO(a_graph_is_made_and_goes_through_a_file)
+{
+    weft_graph g;
+
+    DO(weft_graph_make(w->ctx, "powerlaw:n=20:nnz=60", WEFT_I32, &g));
+    DO(weft_graph_write(w->ctx, test_path("g.npz")));
+    DO(weft_graph_make(w->ctx, "rmat:n=20:nnz=60", WEFT_I64, &g));
+    DO(weft_graph_write(w->ctx, test_path("g.mtx")));
+    DO(weft_graph_make(w->ctx, test_path("g.npz"), WEFT_I64, &g));
+    CHECK_EQ(g.nnz, 60);
+    DO(weft_graph_make(w->ctx, test_path("g.mtx"), WEFT_I64, &g));
+}
+
+/* An environment in which the machine is guessed, and no other one is kept. */
+static const char *no_compiler(const char *name)
+{
+    return strcmp(name, "WEFT_DISABLE_JIT") == 0 ? "1" : NULL;
+}
+
+SCENARIO(a_cost_is_estimated)
+{
+    weft_machine m;
+    weft_cost cost;
+    int64_t shape[1];
+
+    w->j.getenv = no_compiler;
+    start(w, spmv);
+    bind_csr(w);
+    DO(weft_machine_get(w->ctx, 0, &m));
+    CHECK_EQ(m.measured, 0);
+    DO(weft_args_shape(w->args, "Y", shape));
+    CHECK_EQ(shape[0], 3);
+    DO(weft_args_cost(w->args, 1, &cost));
+    CHECK_SAME(cost.flops, 8);
 }
 
 int main(int argc, char **argv)

@@ -12,7 +12,7 @@ const char *const inject_name[INJECT_KINDS] = {
     "alloc",   "open",     "read",      "write",   "size",    "fsync",    "close",    "rename",
     "unlink",  "openat",   "fstat",     "fstatat", "mkdirat", "unlinkat", "renameat", "flock",
     "mkdtemp", "realpath", "fdopendir", "readdir", "pipe",    "poll",     "spawn",    "waitid",
-    "killpg",  "memfd",    "seal",      "dlopen",  "dlsym",
+    "killpg",  "memfd",    "seal",      "dlopen",  "dlsym",   "thread",
 };
 
 static Inject *self(const Os *os)
@@ -321,6 +321,30 @@ static unsigned inject_euid(const Os *os)
     return j->real->euid(j->real) + j->euid_plus;
 }
 
+static int inject_cpus(const Os *os)
+{
+    Inject *j = self(os);
+
+    return j->real->cpus(j->real);
+}
+
+static int inject_thread_new(const Os *os, pthread_t *thread, void *(*run)(void *), void *arg)
+{
+    Inject *j = self(os);
+    int status = fails(j, INJECT_THREAD) ? j->code : j->real->thread_new(j->real, thread, run, arg);
+
+    j->threads += status == 0;
+    return status;
+}
+
+static int inject_thread_join(const Os *os, pthread_t thread)
+{
+    Inject *j = self(os);
+
+    j->threads--;
+    return j->real->thread_join(j->real, thread);
+}
+
 void inject_init(Inject *j, const Os *real)
 {
     *j = (Inject){
@@ -361,6 +385,9 @@ void inject_init(Inject *j, const Os *real)
             .clock = inject_clock,
             .sleep = inject_sleep,
             .euid = inject_euid,
+            .cpus = inject_cpus,
+            .thread_new = inject_thread_new,
+            .thread_join = inject_thread_join,
         },
         .real = real,
         .clock_begin = real->clock(real, CLOCK_MONOTONIC),
@@ -378,5 +405,5 @@ void inject_at(Inject *j, InjectKind kind, int64_t at, bool sticky, int code)
 
 bool inject_is_clean(const Inject *j)
 {
-    return j->blocks == 0 && j->files == 0 && j->libs == 0;
+    return j->blocks == 0 && j->files == 0 && j->libs == 0 && j->threads == 0;
 }

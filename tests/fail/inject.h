@@ -49,6 +49,7 @@ typedef enum InjectKind {
     INJECT_SEAL,
     INJECT_DLOPEN,
     INJECT_DLSYM,
+    INJECT_THREAD,
     INJECT_KINDS,
     INJECT_NONE = INJECT_KINDS
 } InjectKind;
@@ -66,6 +67,7 @@ typedef struct Inject {
     int64_t kill_at; /* when not 0, the process dies by SIGKILL at its call of this number */
     int64_t total;   /* calls of all kinds, allocations not counted */
     int64_t blocks, files, libs; /* allocated, opened, loaded, and not given back */
+    int64_t threads;             /* begun and not joined */
     /* Tests of time and place; NULL or 0: as it is. */
     const char *(*getenv)(const char *name);
     bool no_sync; /* fsync is counted and left out: it takes 10 ms, and no test cuts the power */
@@ -78,7 +80,7 @@ extern const char *const inject_name[INJECT_KINDS];
 /* Nothing fails yet; *j must not move while its os is in use. */
 void inject_init(Inject *j, const Os *real);
 void inject_at(Inject *j, InjectKind kind, int64_t at, bool sticky, int code);
-/* Every block freed, every descriptor and library closed. */
+/* Every block freed, every descriptor and library closed, every thread joined. */
 bool inject_is_clean(const Inject *j);
 
 #endif

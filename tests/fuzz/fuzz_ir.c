@@ -99,7 +99,8 @@ static const char words[] =
     "(~)~[~]~{~}~,~:~;~\n~\n    ~ ~#~for:~(1, 2)~A[i]~d(z,X)~in 3~ at W[] = 1~ if i < 1~, i~{1, 2}~"
     "rows a -> c {~i + 1~not (i < 1)~@(i + 1)~[_, ~stage positions~stage loops~\nphase c for i in 0..~"
     "\n        ~vector for k in 0..n step 4~..~step~balance J.start~check ~ else index~reg s: f32 = ~"
-    "let a: i64 = ~J.start[~X.S.base[~C.hit[~temp i32 ~fma(~fits(~find(E, ~above(E, ~f32x4~x1~k";
+    "let a: i64 = ~J.start[~X.S.base[~C.hit[~temp i32 ~fma(~fits(~find(E, ~above(E, ~f32x4~x1~k~"
+    "near(J, ~lookup(E, ";
 
 static size_t below(uint64_t *rng, size_t n)
 {

@@ -9,6 +9,7 @@
  *     ---- grad --wrt A,B --save T
  *     ---- positions
  *     ---- share --alone
+ *     ---- panels --schedule "panel 8; pack 1"
  *
  * each with the text that is expected.  `weft_golden DIR` compares, `weft_golden --rewrite DIR`
  * writes what is true now: the diff is what gets reviewed. */
@@ -87,16 +88,30 @@ static void grad_section(Golden *g, const char *options, Text *out)
     ir_print(out, p);
 }
 
+/* --schedule "tile 8": what is between the quotes; NULL: it is not there. */
+static const char *schedule_of(Golden *g, const char *options)
+{
+    Text out = { .arena = g->arena };
+    const char *s = strstr(options, "--schedule \"");
+
+    if (s == NULL)
+        return NULL;
+    s += strlen("--schedule \"");
+    text_put(&out, s, strcspn(s, "\""));
+    return out.s;
+}
+
 /* What the program has become after the pass of this name, its declarations apart; `--alone`: for one
  * thread. */
 static void pass_section(Golden *g, const char *options, Text *out)
 {
     Text name = { .arena = g->arena }, all = { .arena = g->arena }, head = { .arena = g->arena };
+    Isa isa = { .bytes = 32, .registers = 16 };
+    Aim aim = api_aim_at(g->arena->err, &isa, schedule_of(g, options));
     Prog *p = checked(g);
 
     text_put(&name, options, strcspn(options, " "));
-    api_lower_to(p, &(Isa){ .bytes = 32 }, strstr(options, "--alone") != NULL,
-                 api_find_pass(p, name.s));
+    api_lower_to(p, &aim, strstr(options, "--alone") != NULL, api_find_pass(p, name.s));
     ir_print(&all, p);
     p->nphase = 0;
     ir_print(&head, p);

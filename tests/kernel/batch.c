@@ -13,38 +13,57 @@
 #include <unistd.h>
 
 #if defined(__x86_64__)
-#define AVX2 "-mavx2", "-mfma",
+#define AVX2 "-mavx2", "-mfma", "-mf16c",
 enum { AVX2_BYTES = 32 };
 #else
 #define AVX2
 enum { AVX2_BYTES = 16 };
 #endif
 
+enum { NATIVE = -1 }; /* what this CPU has */
+
 const Target targets[] = {
     { "cc",
       "the system's compiler, with warnings",
       NULL,
       { "-O0", "-Wall", "-Wextra", AVX2 NULL },
-      AVX2_BYTES },
-    { "clang", "clang, which compiles faster", "clang", { "-O0", AVX2 NULL }, AVX2_BYTES },
-    { "plain", "clang, no vectors but those that every CPU has", "clang", { "-O0", NULL }, 16 },
+      AVX2_BYTES,
+      5 },
+    { "clang", "clang, which compiles faster", "clang", { "-O0", AVX2 NULL }, AVX2_BYTES, 65 },
+    { "plain", "clang, no vectors but those that every CPU has", "clang", { "-O0", NULL }, 16, 10 },
     { "wide",
       "clang, AVX-512",
       "clang",
-      { "-O0", "-mavx512f", "-mavx512vl", "-mavx512dq", "-mfma", NULL },
-      64 },
+      { "-O0", "-mavx512f", "-mavx512vl", "-mavx512dq", "-mavx512bw", "-mfma", "-mf16c", NULL },
+      64,
+      10 },
     { "fast",
-      "optimized, with warnings",
+      "optimized for this CPU, with warnings",
       NULL,
-      { "-O3", "-Wall", "-Wextra", AVX2 NULL },
-      AVX2_BYTES },
+      { "-O3", "-Wall", "-Wextra", "-march=native", NULL },
+      NATIVE,
+      0 },
+    { "scalar", "clang, no vectors", "clang", { "-O0", NULL }, 0, 5 },
+    { "halves",
+      "clang, the lanes of AVX-512 in two registers of AVX2",
+      "clang",
+      { "-O0", "-Wall", "-Wextra", "-Wno-psabi", "-DWEFT_HALVES", "-mavx2", "-mfma", NULL },
+      64,
+      5 },
     { "sanitize",
       "under sanitizers, with warnings",
       NULL,
       { "-O0", "-Wall", "-Wextra", "-fsanitize=address,undefined",
         "-fno-sanitize-recover=all", NULL },
-      16 },
-    { NULL, NULL, NULL, { NULL }, 0 },
+      16,
+      0 },
+    { "race",
+      "under the thread sanitizer",
+      NULL,
+      { "-O1", "-Wall", "-Wextra", "-fsanitize=thread", NULL },
+      16,
+      0 },
+    { NULL, NULL, NULL, { NULL }, 0, 0 },
 };
 
 const Target *target_find(const char *name)
@@ -55,17 +74,49 @@ const Target *target_find(const char *name)
     return NULL;
 }
 
+static bool has_flag(const Target *t, const char *flag)
+{
+    for (int i = 0; t->flag[i] != NULL; i++)
+        if (strcmp(t->flag[i], flag) == 0)
+            return true;
+    return false;
+}
+
+#if defined(__x86_64__)
+static bool has_avx512(void)
+{
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+}
+
+static bool has_avx2(void)
+{
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#else
+static bool has_avx512(void)
+{
+    return false;
+}
+
+static bool has_avx2(void)
+{
+    return false;
+}
+#endif
+
 static bool has_cpu(const Target *t)
 {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (t->bytes == 64)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-               __builtin_cpu_supports("avx512dq");
-    if (t->bytes == 32)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#endif
-    return t->bytes == 16;
+    return (!has_flag(t, "-mavx512f") || has_avx512()) && (!has_flag(t, "-mavx2") || has_avx2());
+}
+
+int target_bytes(const Target *t)
+{
+    if (t->bytes != NATIVE)
+        return t->bytes;
+    return has_avx512() ? 64 : has_avx2() ? 32 : 16;
 }
 
 /* Data that round: then a sum of products must round twice, as the interpreter does. */

@@ -5,6 +5,7 @@
  * than its elements; what it is to write holds garbage first.  Every phase that may be cut is cut
  * into uneven ranges, last to first, each on what the phase found: no two may write one element. */
 #include "kernel/kernel_test.h"
+#include "run/run.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -23,6 +24,9 @@ typedef struct Exec {
     const Subject *s;
     Env *env;        /* of the run */
     Array *array;    /* as the kernel sees them, in its order */
+    void **pointer;  /* the same, as it gets them */
+    int64_t *size;
+    void *work;      /* scratch memory of the phase that runs; or NULL */
     const char *bad; /* what is wrong; or NULL */
 } Exec;
 
@@ -76,11 +80,11 @@ static void transpose(Exec *x, const Axis *t)
 {
     const Axis *e = t->from;
     int64_t rows = ir_axis_total(x->s->prog, x->env, t->parent), up = 0, n = 0;
-    Array start = array_new(x->arena, T_i64, rows + 1), entry, row;
+    Array start = array_new(x->arena, T_i64, rows + 1), *out = x->env->coord[t->id];
     Span span = ir_axis_span(x->s->prog, x->env, e);
 
-    entry = array_new(x->arena, T_i64, span.total);
-    row = array_new(x->arena, T_i64, span.total);
+    for (int k = 0; k < t->ncoord; k++)
+        out[k] = array_new(x->arena, T_i64, span.total);
     for (int64_t r = 0; r < rows; r++) {
         array_set(&start, r, n, 0);
         up = 0;
@@ -89,29 +93,65 @@ static void transpose(Exec *x, const Axis *t)
                 up++;
             if (array_int(&x->env->coord[e->id][t->from_k], p) != r)
                 continue;
-            array_set(&entry, n, p, 0);
-            array_set(&row, n++, up, 0);
+            array_set(&out[0], n, p, 0);
+            for (int c = 1; c < t->ncoord; c++) {
+                int k = lower_carried(t, c);
+
+                array_set(&out[c], n, k < 0 ? up : array_int(&x->env->coord[e->id][k], p), 0);
+            }
+            n++;
         }
     }
     array_set(&start, rows, n, 0);
     x->env->start[t->id] = start;
-    x->env->coord[t->id][0] = entry;
-    x->env->coord[t->id][1] = row;
 }
 
-static void bind_arrays(Exec *x, void **pointer)
+static bool hangs_on(const Axis *a, const Axis *u)
+{
+    for (; a != NULL; a = a->parent)
+        if (a == u)
+            return true;
+    return false;
+}
+
+static bool depends_on(const Buf *b, const Axis *u)
+{
+    bool on = hangs_on(b->of, u);
+
+    for (int k = 0; k < b->nfull; k++)
+        on = on || hangs_on(b->full[k], u);
+    return on;
+}
+
+static void drop_array(Exec *x, int i)
+{
+    if (x->array[i].data != NULL)
+        free((char *)x->array[i].data - guard(x->array[i].type));
+    x->array[i].data = NULL;
+}
+
+/* The arrays that depend on axis u, of the size that they have now; NULL: all. */
+static void bind_arrays(Exec *x, const Axis *u)
 {
     const EmitKernel *k = x->s->kernel;
 
     for (int i = 0; i < k->narray; i++) {
         const Buf *b = k->array[i];
-        Array a = lower_array(x->arena, x->s->prog, x->env, b);
+        Array a;
 
+        if (u != NULL && !depends_on(b, u))
+            continue;
+        if (b->id < x->s->prog->nbuf && b->written && u != NULL)
+            x->env->buf[b->id].data = NULL;
+        a = lower_array(x->arena, x->s->prog, x->env, b);
+        drop_array(x, i);
         x->array[i] = guarded(a.type, a.n, a.data);
         if (b->id < x->s->prog->nbuf && b->written)
             x->env->buf[b->id] = x->array[i];
-        pointer[i] = x->array[i].data;
+        x->pointer[i] = x->array[i].data;
     }
+    for (int i = 0; i < k->ncount; i++)
+        x->size[x->s->prog->nsize + i] = ir_axis_total(x->s->prog, x->env, k->count[i]);
 }
 
 /* What the ranges of a phase do to one array, when each begins with what the phase found. */
@@ -121,9 +161,15 @@ typedef struct Parts {
     size_t bytes;
 } Parts;
 
+static bool is_built(const Buf *b)
+{
+    return b->of != NULL && b->of->extent == X_BUILT && b->nfull == 0;
+}
+
 static bool is_output(const Buf *b)
 {
-    return b->kind != B_CONST && b->of == NULL && (b->written || b->kind == B_TEMP);
+    return is_built(b) ||
+           (b->kind != B_CONST && b->of == NULL && (b->written || b->kind == B_TEMP));
 }
 
 static Parts new_parts(Exec *x, int i)
@@ -157,8 +203,7 @@ static bool collect(const Exec *x, Parts *p, int i, int c)
 }
 
 /* As many threads would run it: no range sees what another has written. */
-static int64_t run_parts(Exec *x, PhaseFn *fn, void *const *array, const int64_t *size,
-                         const int64_t *cut, int ncut)
+static int64_t run_parts(Exec *x, PhaseFn *fn, const int64_t *cut, int ncut)
 {
     int narray = x->s->kernel->narray;
     Parts *part = arena_array(x->arena, narray, sizeof *part);
@@ -167,7 +212,7 @@ static int64_t run_parts(Exec *x, PhaseFn *fn, void *const *array, const int64_t
     for (int i = 0; i < narray; i++)
         part[i] = new_parts(x, i);
     for (int c = ncut - 1; c >= 0 && fault == 0; c--) {
-        fault = fn(array, size, cut[c], cut[c + 1], NULL);
+        fault = fn(x->pointer, x->size, cut[c], cut[c + 1], x->work);
         for (int i = 0; i < narray; i++)
             if (!collect(x, &part[i], i, c) && x->bad == NULL)
                 x->bad = wrong(x, "two ranges of a phase write %s", x->s->kernel->array[i]->name);
@@ -178,7 +223,7 @@ static int64_t run_parts(Exec *x, PhaseFn *fn, void *const *array, const int64_t
     return fault;
 }
 
-static int64_t run_phase(Exec *x, int i, void *const *array, const int64_t *size)
+static int64_t run_phase(Exec *x, int i)
 {
     const EmitPhase *f = &x->s->kernel->phase[i];
     int64_t n = f->parallel ? lower_value(x->arena, x->s->prog, x->env, f->extent) : 1, cut[64];
@@ -190,25 +235,114 @@ static int64_t run_phase(Exec *x, int i, void *const *array, const int64_t *size
         cut[ncut++] = at;
     cut[ncut] = n;
     if (ncut > 1)
-        return run_parts(x, fn, array, size, cut, ncut);
-    return ncut == 0 ? 0 : fn(array, size, 0, n, NULL);
+        return run_parts(x, fn, cut, ncut);
+    return ncut == 0 ? 0 : fn(x->pointer, x->size, 0, n, x->work);
 }
 
-static int64_t run_phases(Exec *x)
+/* A built axis without entries, or with the n that its starts tell. */
+static void shape_axis(Exec *x, const Axis *u, Array start, int64_t n)
+{
+    x->env->start[u->id] = start;
+    for (int k = 0; k < u->ncoord; k++)
+        x->env->coord[u->id][k] = array_new(x->arena, T_i64, n);
+}
+
+/* Those below `up`, or all; parents come first. */
+static void empty_axes(Exec *x, const Axis *up)
+{
+    for (int i = 0; i < x->s->prog->naxis; i++) {
+        const Axis *u = x->s->prog->axis[i];
+        int64_t n = 1;
+
+        if (u->extent != X_BUILT || (up != NULL && (u == up || !hangs_on(u, up))))
+            continue;
+        if (u->parent != NULL)
+            n = ir_axis_total(x->s->prog, x->env, u->parent);
+        shape_axis(x, u, array_new(x->arena, T_i64, n + 1), 0);
+    }
+}
+
+static int array_of(const Exec *x, const Axis *u, int k)
+{
+    int i = 0;
+
+    while (x->s->kernel->array[i] != (k < 0 ? loop_start(x->s->prog, (Axis *)u)
+                                            : loop_coord(x->s->prog, (Axis *)u, k)))
+        i++;
+    return i;
+}
+
+/* What the interpreter will be asked for in place of what the kernel has built. */
+static void take_axis(Exec *x, const Axis *u)
+{
+    const Array *start = &x->array[array_of(x, u, -1)];
+
+    x->env->start[u->id] = array_new(x->arena, T_i64, start->n);
+    memcpy(x->env->start[u->id].data, start->data, (size_t)start->n * sizeof(int64_t));
+    for (int k = 0; k < u->ncoord; k++) {
+        const Array *c = &x->array[array_of(x, u, k)];
+
+        x->env->coord[u->id][k] = array_new(x->arena, T_i64, c->n);
+        if (c->n > 0)
+            memcpy(x->env->coord[u->id][k].data, c->data, (size_t)c->n * sizeof(int64_t));
+    }
+}
+
+/* Counts and fills, with bits or, now and then, with a list that is too short at first. */
+static int64_t run_build(Exec *x, int i)
+{
+    const EmitPhase *f = &x->s->kernel->phase[i];
+    const Axis *u = f->builds;
+    int64_t *how = x->size + x->s->prog->nsize + x->s->kernel->ncount + f->how, fault, *start;
+    int64_t n = u->parent == NULL ? 1 : ir_axis_total(x->s->prog, x->env, u->parent);
+
+    how[EMIT_KEYS] = f->whole ? n : 1;
+    for (int k = 0; k < u->ncoord; k++)
+        how[EMIT_KEYS] *= how[EMIT_BOUNDS + k] =
+            ir_eval_size(x->s->prog, x->env, u->coord[k].bound);
+    how[EMIT_ROOM] = x->s->seed % 2 == 0 ? 0 : 2;
+    start = x->array[array_of(x, u, -1)].data;
+    for (int turn = 0; turn < 2; turn++) {
+        how[EMIT_FILL] = turn;
+        do {
+            x->work = calloc(1, (size_t)run_set_bytes(how[EMIT_KEYS], how[EMIT_ROOM]));
+            if (turn == 0)
+                memset(start, 0, (size_t)(n + 1) * sizeof *start);
+            fault = run_phase(x, i);
+            free(x->work);
+            x->work = NULL;
+            how[EMIT_ROOM] *= fault == FAULT_ROOM ? 2 : 1;
+        } while (fault == FAULT_ROOM);
+        if (fault != 0)
+            return fault;
+        if (turn == 0) {
+            run_sum_starts(start, n);
+            memcpy(x->env->start[u->id].data, start, (size_t)(n + 1) * sizeof *start);
+            shape_axis(x, u, x->env->start[u->id], start[n]);
+            empty_axes(x, u);
+            bind_arrays(x, u);
+            start = x->array[array_of(x, u, -1)].data;
+        }
+    }
+    take_axis(x, u);
+    return 0;
+}
+
+static int64_t run_all(Exec *x)
 {
     const EmitKernel *k = x->s->kernel;
     const Prog *p = x->s->prog;
-    void **array = arena_array(x->arena, k->narray, sizeof *array);
-    int64_t *size = arena_array(x->arena, p->nsize + k->ncount, sizeof *size), fault = 0;
+    int64_t fault = 0;
 
+    x->pointer = arena_array(x->arena, k->narray, sizeof *x->pointer);
+    x->size = arena_array(x->arena, p->nsize + k->ncount + k->nhow, sizeof *x->size);
     x->array = arena_array(x->arena, k->narray, sizeof *x->array);
     for (int i = 0; i < p->nsize; i++)
-        size[i] = x->env->size[i];
-    for (int i = 0; i < k->ncount; i++)
-        size[p->nsize + i] = ir_axis_total(p, x->env, k->count[i]);
-    bind_arrays(x, array);
+        x->size[i] = x->env->size[i];
+    empty_axes(x, NULL);
+    bind_arrays(x, NULL);
     for (int i = 0; i < k->nphase && fault == 0; i++)
-        fault = run_phase(x, i, array, size);
+        fault = k->phase[i].builds != NULL ? run_build(x, i) : run_phase(x, i);
     return fault;
 }
 
@@ -258,10 +392,38 @@ static const char *compare(Exec *x, const Buf *b)
     return NULL;
 }
 
+static const char *compare_ints(Exec *x, const Axis *u, const char *part, const Array *got,
+                                const Array *want)
+{
+    if (got->n != want->n)
+        return wrong(x, "%s.%s has %lld elements, not %lld", u->name, part, (long long)got->n,
+                     (long long)want->n);
+    for (int64_t i = 0; i < got->n; i++)
+        if (array_int(got, i) != array_int(want, i))
+            return wrong(x, "%s.%s[%lld] is %lld, but should be %lld", u->name, part, (long long)i,
+                         (long long)array_int(got, i), (long long)array_int(want, i));
+    return NULL;
+}
+
+static const char *compare_axis(Exec *x, const Axis *u)
+{
+    const char *bad =
+        compare_ints(x, u, "start", &x->env->start[u->id], &x->s->want->start[u->id]);
+
+    for (int k = 0; k < u->ncoord && bad == NULL; k++)
+        bad = compare_ints(x, u, u->coord[k].name != NULL ? u->coord[k].name : "coord",
+                           &x->env->coord[u->id][k], &x->s->want->coord[u->id][k]);
+    return bad;
+}
+
 static const char *compare_all(Exec *x)
 {
     const Prog *p = x->s->prog;
     const char *bad = NULL;
+
+    for (int i = 0; i < p->naxis && bad == NULL; i++)
+        if (p->axis[i]->extent == X_BUILT)
+            bad = compare_axis(x, p->axis[i]);
 
     for (int i = 0; i < p->nbuf && bad == NULL; i++)
         if (p->buf[i]->written && p->buf[i]->kind != B_TEMP)
@@ -280,7 +442,7 @@ static const char *check_intact(Exec *x)
 
         if (!is_intact(&x->array[i]))
             return wrong(x, "%s is written outside", b->name);
-        if (b->written || b->kind != B_ARG)
+        if (b->written || b->kind != B_ARG || is_built(b))
             continue;
         old = lower_array(x->arena, x->s->prog, x->env, b);
         if (old.n > 0 && old.data != NULL &&
@@ -302,6 +464,15 @@ static const char *check_result(Exec *x, int64_t fault)
     return fault != 0 ? NULL : compare_all(x);
 }
 
+static bool builds(const EmitKernel *k)
+{
+    bool any = false;
+
+    for (int i = 0; i < k->nphase; i++)
+        any = any || k->phase[i].builds != NULL;
+    return any;
+}
+
 const char *execute(Arena *a, const Batch *b, const Subject *s)
 {
     Exec x = { .arena = a, .batch = b, .s = s };
@@ -310,13 +481,18 @@ const char *execute(Arena *a, const Batch *b, const Subject *s)
 
     x.env = data_bind(a, s->in, s->prog);
     for (int i = 0; i < s->prog->naxis; i++)
-        if (s->prog->axis[i]->from != NULL)
+        if (s->prog->axis[i]->from != NULL && s->prog->axis[i]->from_k >= 0)
             transpose(&x, s->prog->axis[i]);
-    fault = run_phases(&x);
+        else if (s->prog->axis[i]->from != NULL)
+            data_parts(a, s->prog, x.env, s->prog->axis[i], s->prog->axis[i]->from,
+                       1 + (int64_t)(s->seed % 4));
+    fault = run_all(&x);
     bad = x.bad != NULL ? x.bad : check_intact(&x);
     if (bad == NULL)
         bad = check_result(&x, fault);
+    if (bad == NULL && !builds(s->kernel))
+        bad = threads_agree(a, b, s, x.env, x.size, x.array, fault);
     for (int i = 0; i < s->kernel->narray; i++)
-        free((char *)x.array[i].data - guard(x.array[i].type));
+        drop_array(&x, i);
     return bad;
 }

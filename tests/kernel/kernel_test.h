@@ -23,6 +23,19 @@ enum { SANITIZED = 0 };
 enum { SANITIZED = 0 };
 #endif
 
+/* Under the thread sanitizer: likewise. */
+#if defined(__SANITIZE_THREAD__)
+enum { RACING = 1 };
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+enum { RACING = 1 };
+#else
+enum { RACING = 0 };
+#endif
+#else
+enum { RACING = 0 };
+#endif
+
 typedef struct Subject { /* a program with its arrays, and what becomes of it */
     uint64_t seed;
     const char *name; /* of a program that is not random; or NULL */
@@ -42,7 +55,8 @@ typedef struct Subject { /* a program with its arrays, and what becomes of it */
 } Subject;
 
 typedef struct Subjects {
-    int bytes; /* of a vector register */
+    int bytes;      /* of a vector register */
+    Rewrite *plant; /* a defect, for all expressions; or NULL */
     Subject *s;
     int n, cap;
 } Subjects;
@@ -58,10 +72,12 @@ typedef struct Target {
     const char *name, *what;
     const char *cc;      /* NULL: WEFT_CC, or cc */
     const char *flag[8]; /* ends in NULL */
-    int bytes;           /* of a vector register */
+    int bytes;           /* see target_bytes */
+    int share;           /* of 100 random programs in the suite */
 } Target;
 extern const Target targets[];               /* ends in a NULL name */
 const Target *target_find(const char *name); /* NULL: none */
+int target_bytes(const Target *);            /* of a vector register; 0: no vectors */
 bool target_here(const Target *);            /* the CPU and the compiler are there */
 
 typedef struct Batch {
@@ -73,6 +89,13 @@ void batch_close(Batch *);
 
 /* execute.c: runs a subject's kernel on copies of its arrays.  NULL, or what is wrong. */
 const char *execute(Arena *, const Batch *, const Subject *);
+
+/* threads.c: runs it again, on several numbers of threads; `had` is what a run has given. */
+const char *threads_agree(Arena *, const Batch *, const Subject *, const Env *, const int64_t *size,
+                          const Array *had, int64_t fault);
+
+/* defect.c: planted defects; how many of them were found. */
+int defect_test(Arena *, const Target *, int *failed);
 
 /* example.c: a program and its data, as the command in its heading has them; paths are from the
  * program's folder. */

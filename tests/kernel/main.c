@@ -19,7 +19,11 @@ static const char usage[] =
     "weft_kernel run N SEED TARGET BATCH   N random programs and their gradients\n"
     "weft_kernel show SEED                 a program, its gradient and their C\n"
     "weft_kernel files TARGET FILE...      programs with a command that runs them in the heading\n"
+    "weft_kernel variants FILE...          the same for every target of the suite\n"
+    "weft_kernel selftest                  planted defects are found\n"
     "targets:\n";
+
+enum { BATCH = 400 }; /* programs in one file: its header takes a compiler a while */
 
 static char current[200]; /* what is at work, for messages */
 
@@ -53,6 +57,7 @@ static void watch_crashes(void)
 
 typedef struct Tally {
     int64_t passed, failed, compiled, gradients, interpreted, faults;
+    int64_t searches, merges, lookups; /* programs that search so */
     double lowering, compiling, running;
     struct {
         char text[120];
@@ -130,6 +135,9 @@ static void check_subject(Arena *a, Tally *t, const Batch *b, const Subject *s)
     t->compiled++;
     t->gradients += s->gradient;
     t->faults += s->status == ST_RUN;
+    t->searches += strstr(s->source, "_find_") != NULL;
+    t->merges += strstr(s->source, "_near_") != NULL;
+    t->lookups += strstr(s->source, "_lookup_") != NULL;
     if (bad != NULL)
         fail(t, s, bad);
     else
@@ -174,7 +182,7 @@ static void one_batch(Tally *t, const Target *target, Fill *fill, const void *fr
 {
     Arena a;
     Err err = { 0 };
-    Subjects all = { .bytes = target->bytes };
+    Subjects all = { .bytes = target_bytes(target) };
     double start = now();
 
     arena_init(&a, &os_libc, &err);
@@ -196,6 +204,9 @@ static void report(const Tally *t)
     printf("%" PRId64 " compiled (%" PRId64 " of them gradients, %" PRId64
            " with a run error), %" PRId64 " only interpreted\n",
            t->compiled, t->gradients, t->faults, t->interpreted);
+    printf("searches: %" PRId64 " programs with plain ones, %" PRId64 " that go on, %" PRId64
+           " that ask a table\n",
+           t->searches, t->merges, t->lookups);
     for (int k = 0; k < 40 && t->reason[k].n > 0; k++)
         printf("%8" PRId64 " %s\n", t->reason[k].n, t->reason[k].text);
     printf("seconds: %.1f lowering and interpreting, %.1f compiling, %.1f running\n", t->lowering,
@@ -211,29 +222,51 @@ static void run(Tally *t, const Target *target, int64_t n, uint64_t seed, int ba
     }
 }
 
-/* Every target that is here, most programs with the one that is fastest. */
+/* Every target that is here; most programs with the one that compiles fastest. */
 static void run_all(Tally *t)
 {
-    const Target *fast = target_find("clang"), *x;
     uint64_t seed = 1;
-    int64_t n = test_scale(10000), part;
+    int64_t n = test_scale(10000), left = 0;
 
-    if (SANITIZED) {
-        run(t, target_find("sanitize"), n, seed, 100);
+    if (SANITIZED || RACING) {
+        run(t, target_find(RACING ? "race" : "sanitize"), n, seed, 100);
         return;
     }
-    if (!target_here(fast))
-        fast = target_find("cc"); /* it takes three times as long */
-    for (x = targets; x->name != NULL; x++) {
-        part = x == fast ? n * 7 / 10 : strcmp(x->name, "fast") == 0 ? n / 100 : n / 10;
-        if (strcmp(x->name, "sanitize") == 0)
-            continue;
-        if (target_here(x))
-            run(t, x, part, seed, 100);
-        else
+    for (const Target *x = targets; x->name != NULL; x++) {
+        if (x->share > 0 && !target_here(x)) {
             printf("skipped: %s: no such CPU or compiler here\n", x->name);
-        seed += (uint64_t)part;
+            left += n * x->share / 100;
+        } else if (x->share > 0) {
+            run(t, x, n * x->share / 100, seed, BATCH);
+            seed += (uint64_t)(n * x->share / 100);
+        }
     }
+    run(t, target_find("cc"), left, seed, BATCH);
+}
+
+/* Programs with data, in each way to compile them. */
+static void run_variants(Tally *t, char **file, int n)
+{
+    for (const Target *x = targets; x->name != NULL; x++)
+        if (x->share > 0 && target_here(x))
+            one_batch(t, x, fill_file, file, n);
+        else if (x->share > 0)
+            printf("skipped: %s: no such CPU or compiler here\n", x->name);
+}
+
+static void run_defects(Tally *t, const Target *target)
+{
+    Arena a;
+    Err err = { 0 };
+    int failed = 0;
+
+    arena_init(&a, &os_libc, &err);
+    if (CATCH(&err, t->passed += defect_test(&a, target, &failed)) != ST_OK) {
+        printf("==== %s\n", err.msg);
+        failed++;
+    }
+    t->failed += failed;
+    arena_free(&a);
 }
 
 static void show(uint64_t seed)
@@ -258,7 +291,7 @@ static int64_t number(int argc, char **argv, int i, int64_t otherwise)
 static bool dispatch(Tally *t, int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "all";
-    const Target *target = target_find(argc > 4 ? argv[4] : SANITIZED ? "sanitize" : "cc");
+    const Target *target = target_find(argc > 4 ? argv[4] : RACING ? "race" : SANITIZED ? "sanitize" : "cc");
 
     if (strcmp(mode, "all") == 0) {
         run_all(t);
@@ -267,6 +300,10 @@ static bool dispatch(Tally *t, int argc, char **argv)
             (int)number(argc, argv, 5, 100));
     } else if (strcmp(mode, "files") == 0 && argc > 3 && target_find(argv[2]) != NULL) {
         one_batch(t, target_find(argv[2]), fill_file, argv + 3, argc - 3);
+    } else if (strcmp(mode, "variants") == 0 && argc > 2) {
+        run_variants(t, argv + 2, argc - 2);
+    } else if (strcmp(mode, "selftest") == 0) {
+        run_defects(t, target_find("cc"));
     } else {
         fputs(usage, stderr);
         for (const Target *x = targets; x->name != NULL; x++)

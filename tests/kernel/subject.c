@@ -14,32 +14,71 @@ static const char *copy_text(Arena *a, const char *s)
     return arena_copy(a, s, strlen(s) + 1);
 }
 
-/* In the passes that re-associate, only exact data keep their bits. */
-static void lower(Arena *a, Subject *s, int bytes, const char *prefix)
+/* Structure that is i32 in the data is read as such. */
+static void narrow(Prog *p, const Env *env)
 {
+    int naxis = p->naxis;
+
+    for (int i = 0; i < naxis; i++) {
+        Axis *a = p->axis[i];
+
+        if (a->extent == X_SEG && env->start[i].type == T_i32)
+            lower_narrow(p, a, -1);
+        for (int k = 0; k < a->ncoord; k++)
+            if (a->coord[k].kind == C_LOAD && env->coord[i][k].type == T_i32)
+                lower_narrow(p, a, k);
+    }
+}
+
+/* In the passes that re-associate, only exact data keep their bits. */
+static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
+{
+    static const int lines[] = { EMIT_PART, 8, EMIT_PART, EMIT_PART, 30, EMIT_PART };
     Kernel *k;
     Text t = { .arena = a };
 
     if (s->seed % 3 != 0)
-        lower_narrow(s->prog, data_bind(a, s->in, s->prog));
-
+        narrow(s->prog, data_bind(a, s->in, s->prog));
     if (s->seed % 5 != 0) /* keeps the order of every sum */
         lower_reroot(s->prog);
     k = lower_positions(s->prog);
     ir_check(s->prog);
     lower_unroll(k);
+    if ((s->exact || s->tolerance > 0) && s->seed % 11 != 0)
+        lower_parts(k);
     lower_loops(k);
     ir_check(s->prog);
     lower_unroll(k);
     if (s->seed % 7 != 0)
         lower_checks(k);
+    if (s->seed % 13 != 0) {
+        lower_merges(k);
+        lower_maps(k);
+    }
     if (s->exact || s->tolerance > 0) {
-        lower_vectors(k, bytes);
+        if (all->bytes > 0 && s->seed % 17 != 0)
+            lower_tiles(k, (LowerTile){ .bytes = all->bytes, .registers = 4 << s->seed % 3 });
+        if (s->seed % 19 != 0)
+            lower_begins(k);
+        lower_panels(k, s->seed % 4 == 1 ? 8 : s->seed % 4 == 2 ? 3 : 0, s->seed % 5 != 0);
+        if (all->bytes > 0)
+            lower_vectors(k, all->bytes);
         lower_blocks(k);
+        lower_ahead(k, s->seed % 2 == 0 ? 4096 : 64);
+        if (s->seed % 3 == 1)
+            lower_streams(k);
+        if (s->seed % 3 != 0)
+            lower_jams(k);
     }
     lower_shared(k);
     ir_check(s->prog);
-    s->kernel = emit_functions(&t, s->prog, k->phase, k->n, prefix);
+    for (int i = 0; i < k->n && all->plant != NULL; i++) {
+        Memo memo = { 0 };
+
+        k->phase[i] = loop_rewrite(s->prog, k->phase[i], all->plant, NULL, &memo);
+    }
+    s->kernel = emit_functions_cut(&t, s->prog, k->phase, k->n, prefix,
+                                   lines[s->seed % 6]);
     s->source = t.s;
 }
 
@@ -57,7 +96,7 @@ void subject_add(Arena *a, Subjects *all, Subject s)
 
     text_f(&prefix, "k%d", all->n);
     interpret(a, &s);
-    if (CATCH(a->err, lower(a, &s, all->bytes, prefix.s)) != ST_OK) {
+    if (CATCH(a->err, lower(a, &s, all, prefix.s)) != ST_OK) {
         if (a->err->code != ST_LIMIT)
             err_jump(a->err);
         s.kernel = NULL;
@@ -144,7 +183,7 @@ void subject_random(Arena *a, Subjects *all, uint64_t seed)
     Knobs knobs = { .exact = seed % 4 != 3,
                     .poly = seed % 4 == 0,
                     .stmts = seed % 8 > 5 ? 2 : 0,
-                    .no_built = seed % 9 != 0 };
+                    .no_built = seed % 9 > 3 };
     Case *c = gen_case(a, seed, &knobs);
 
     subject_and_gradient(

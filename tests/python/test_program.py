@@ -52,6 +52,20 @@ def test_kernel_tells_how_it_came_to_be(spmm):
     assert weft.Program(SPMM).compile().info.how == "memory"
 
 
+def test_a_schedule_arranges_loops_and_changes_no_result():
+    kernel = weft.Program(SPMM).compile()
+    start, coord = np.array([0, 2, 2, 4]), np.array([0, 2, 1, 3])
+    a = np.array([1.5, 2, -1, 0.5], dtype=np.float32)
+    b = np.arange(8, dtype=np.float32).reshape(4, 2)
+    for text in ("panel 1; pack 1", "tile 0", None):
+        kernel.schedule(text)
+        c = kernel(A=a, B=b, J_start=start, J_coord=coord)
+        assert c.tolist() == [[8, 11.5], [0, 0], [1, 0.5]]
+        assert ("a_B_pack" in kernel.source) == (text == "panel 1; pack 1")
+    with pytest.raises(weft.ArgumentError, match="weft list steps"):
+        kernel.schedule("tiles 8")
+
+
 def test_out_is_written_in_place_and_returned(spmm, data):
     a, b = data
     want = a @ b

@@ -46,8 +46,33 @@ static bool same(const Array *x, const Array *y, int64_t i)
     return ir_type[x->type].floats && isnan(array_float(x, i)) && isnan(array_float(y, i));
 }
 
+static void compare_ints(Run *r, const Axis *u, const Array *x, const Array *y)
+{
+    bool equal = x->n == y->n;
+
+    for (int64_t k = 0; k < y->n && equal; k++)
+        equal = array_int(x, k) == array_int(y, k);
+    if (!equal)
+        fail(r, "the built axis %s has other entries", u->name);
+}
+
+static void compare_built(Run *r, const Prog *q, const Env *got)
+{
+    for (int i = 0; i < r->t->prog->naxis; i++) {
+        const Axis *u = r->t->prog->axis[i], *v;
+
+        if (u->extent != X_BUILT)
+            continue;
+        v = ir_find_axis(q, u->name);
+        compare_ints(r, u, &got->start[v->id], &r->want->start[i]);
+        for (int k = 0; k < u->ncoord; k++)
+            compare_ints(r, u, &got->coord[v->id][k], &r->want->coord[i][k]);
+    }
+}
+
 static void compare(Run *r, const Prog *q, const Env *got)
 {
+    compare_built(r, q, got);
     for (int i = 0; i < r->t->prog->nbuf; i++) {
         const Buf *b = r->t->prog->buf[i], *c = ir_find_buf(q, b->name);
         const Array *y = &r->want->buf[i], *x = c == NULL ? NULL : &got->buf[c->id];
@@ -88,9 +113,10 @@ static void transpose(Arena *a, const Prog *p, Env *env, const Axis *t)
     const Axis *e = t->from;
     const Array *key = &env->coord[e->id][t->from_k];
     int64_t rows = ir_axis_total(p, env, t->parent), n = key->n, *at;
-    Array start = array_new(a, T_i64, rows + 1), pos = array_new(a, T_i64, n),
-          row = array_new(a, T_i64, n);
+    Array start = array_new(a, T_i64, rows + 1), *out = env->coord[t->id];
 
+    for (int c = 0; c < t->ncoord; c++)
+        out[c] = array_new(a, T_i64, n);
     at = start.data;
     for (int64_t i = 0; i < n; i++)
         at[array_int(key, i) + 1]++;
@@ -99,17 +125,19 @@ static void transpose(Arena *a, const Prog *p, Env *env, const Axis *t)
     for (int64_t q = 0, i = 0; i < n; i++) {
         int64_t to;
 
-        while (array_int(&env->start[e->id], q + 1) <= i)
+        while (e->parent != NULL && array_int(&env->start[e->id], q + 1) <= i)
             q++;
         to = at[array_int(key, i)]++;
-        ((int64_t *)pos.data)[to] = i;
-        ((int64_t *)row.data)[to] = q;
+        ((int64_t *)out[0].data)[to] = i;
+        for (int c = 1; c < t->ncoord; c++) {
+            int k = lower_carried(t, c);
+
+            ((int64_t *)out[c].data)[to] = k < 0 ? q : array_int(&env->coord[e->id][k], i);
+        }
     }
     memmove(at + 1, at, (size_t)rows * sizeof *at);
     at[0] = 0;
     env->start[t->id] = start;
-    env->coord[t->id][0] = pos;
-    env->coord[t->id][1] = row;
 }
 
 /* `of`: the program that says which axes are transposes; q: the same, read from text. */
@@ -121,9 +149,14 @@ static Env *bind(Run *r, const Prog *of, Prog *q)
         if (of->axis[i]->from != NULL) {
             Axis *t = ir_find_axis(q, of->axis[i]->name);
 
-            t->from = ir_find_axis(q, of->axis[i]->from->name);
+            t->from = of->axis[i]->from->name == NULL
+                          ? of->axis[i]->from
+                          : ir_find_axis(q, of->axis[i]->from->name);
             t->from_k = of->axis[i]->from_k;
-            transpose(r->a, q, env, t);
+            if (t->from_k >= 0)
+                transpose(r->a, q, env, t);
+            else
+                data_parts(r->a, q, env, t, t->from, 1 + (int64_t)(r->t->seed % 4));
         }
     return env;
 }
@@ -184,7 +217,8 @@ static Prog *check_text(Run *r, Prog *p, Plant plant)
 
 static bool is_for_us(const Run *r, const Pass *s)
 {
-    bool changes_sums = strcmp(s->name, "vectors") == 0 || strcmp(s->name, "blocks") == 0;
+    bool changes_sums = strcmp(s->name, "vectors") == 0 || strcmp(s->name, "blocks") == 0 ||
+                        strcmp(s->name, "parts") == 0;
 
     if (strcmp(s->name, "reroot") == 0)
         return r->t->rerooted;
@@ -194,17 +228,18 @@ static bool is_for_us(const Run *r, const Pass *s)
 static void passes(Run *r, Plant plant)
 {
     Prog *p = ir_copy(r->a, r->t->prog);
-    Isa isa = { .bytes = 16 << r->t->seed % 3 };
+    Isa isa = { .bytes = 16 << r->t->seed % 3, .registers = 16 << r->t->seed % 2 };
     Kernel k = { .p = p };
+    Aim aim = api_aim(&isa);
 
+    aim.sched.step[SCHED_PANEL] = r->t->seed % 5 < 2 ? 3 + 5 * (int)(r->t->seed % 2) : 0;
+    aim.sched.step[SCHED_STREAM] = r->t->seed % 2 == 0;
+    aim.sched.step[SCHED_PACK] = r->t->seed % 3 != 0;
     for (const Pass *s = api_pass; s->name != NULL && r->f.bad == NULL; s++) {
         if (!is_for_us(r, s))
             continue;
         r->f.after = s->name;
-        s->run(&k, &isa);
-        p->stage = s->gives;
-        p->phase = k.phase;
-        p->nphase = k.n;
+        api_run_pass(s, &k, &aim);
         if (p->stage == STAGE_COORDINATES)
             continue; /* its text does not say what a transpose is of */
         r->f.planted = plant_tree(plant, p) || r->f.planted;

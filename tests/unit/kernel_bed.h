@@ -47,9 +47,6 @@ static inline const char *bed_environment(const char *name)
 static inline void open_inject(Inject *j, const char *name, const char *value)
 {
     inject_init(j, &os_libc);
-    j->os.cpus = os_libc.cpus;
-    j->os.thread_new = os_libc.thread_new;
-    j->os.thread_join = os_libc.thread_join;
     j->getenv = bed_environment;
     more_name = name;
     more_value = value;

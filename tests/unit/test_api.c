@@ -229,11 +229,11 @@ TEST(tables_list_their_rows_and_nothing_else)
     for (const char *what; (what = weft_list(NULL, n, NULL)) != NULL; n++)
         for (int i = 0; weft_list(what, i, &note) != NULL; i++)
             CHECK(note != NULL && i < 100);
-    CHECK_EQ(n, 6);
+    CHECK(n >= 8);
     CHECK(weft_list("types", 6, &note) == NULL && note == NULL);
     CHECK(weft_list("types", -1, NULL) == NULL);
     CHECK(weft_list(NULL, -1, NULL) == NULL);
-    CHECK(weft_list(NULL, 6, NULL) == NULL);
+    CHECK(weft_list(NULL, n, NULL) == NULL);
     CHECK_STR(weft_list("passes", 1, NULL), "positions");
     CHECK(weft_list("passes", 1000, NULL) == NULL);
     CHECK(weft_list("nothing", 0, NULL) == NULL);

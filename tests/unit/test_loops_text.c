@@ -90,6 +90,54 @@ TEST(vector_loops_locals_and_registers_read_back)
     reads_as(L, text, text);
 }
 
+TEST(registers_of_lanes_sums_over_lanes_and_hints_read_back)
+{
+    const char *text = "phase c for i in 0..m balance J.start\n"
+                       "    vector for k in 0..n step 8 by 4\n"
+                       "        reg v: f32x8 = 0.0\n"
+                       "        for j in J.start[i]..J.start[i + 1]\n"
+                       "            if J.coord[j] < 5\n"
+                       "                ahead B[J.coord[min(j + 8, size(J) - 1)] * n + k]\n"
+                       "                let a: f32 = A[j]\n"
+                       "                let b: f32x8 = B[J.coord[j] * n + k]\n"
+                       "                v += a * b\n"
+                       "        X[i * n + k] = v\n"
+                       "phase d for i in 0..m\n"
+                       "    reg s: f32 = B[i]\n"
+                       "    reg t: f32 = 0.0\n"
+                       "    vector for k in 0..n step 4 by 2\n"
+                       "        s += B[i * n + k]\n"
+                       "        t max= B[i * n + k]\n"
+                       "    C[i] = s + t\n"
+                       "phase e for i in 0..m\n"
+                       "    ahead X[i + 64]\n"
+                       "    C[i] += X[i]\n";
+
+    reads_as(L, text, text);
+}
+
+TEST(one_register_at_a_time_is_not_said)
+{
+    reads_as(L, "phase c vector for i in 0..m step 8 by 1\n    C[i] = 1\n",
+             "phase c vector for i in 0..m step 8\n    C[i] = 1\n");
+}
+
+TEST(trees_that_differ_in_registers_or_hints_differ)
+{
+    const char *a[] = { L "phase c vector for i in 0..m step 8\n    C[i] = 1\n",
+                        L "phase c vector for i in 0..m step 8 by 2\n    C[i] = 1\n",
+                        L "phase c vector for i in 0..m step 8 by 2\n    ahead X[i]\n    C[i] = 1\n",
+                        L "phase c vector for i in 0..m step 8 by 2\n    ahead X[i + 1]\n"
+                          "    C[i] = 1\n" };
+    Bed b;
+
+    bed_open(&b);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 4; k++)
+            CHECK_EQ(ir_equal(bed_read(&b, a[i]), bed_read(&b, a[k])), i == k);
+    bed_close(&b);
+}
+
 TEST(a_let_without_a_type_is_only_a_name)
 {
     reads_as(L,

@@ -218,6 +218,51 @@ TEST(entries_past_2_to_the_31_and_near_2_to_the_63)
     CHECK_EQ(run_cut(&p, RUN_MAX_CHUNKS, RUN_MAX_CHUNKS - 1), 999);
 }
 
+/* Each round is cut as the rows alone would be, one after the other. */
+static void check_rounds(RunPhase p, int64_t rounds)
+{
+    int64_t rows = p.n, alone, all;
+    RunPhase one = p;
+
+    p.n *= rounds;
+    p.rounds = rounds;
+    all = run_chunks(&p);
+    CHECK_EQ(all % rounds, 0);
+    alone = all / rounds;
+    CHECK(alone >= 1 && (all <= RUN_MAX_CHUNKS || alone == 1));
+    CHECK(alone == run_chunks(&one) || (alone + 1) * rounds > RUN_MAX_CHUNKS);
+    for (int64_t c = 0; c <= all; c++)
+        CHECK_EQ(run_cut(&p, all, c), c / alone * rows + (c < all ? run_cut(&one, alone, c % alone)
+                                                                  : 0));
+}
+
+TEST(rounds_over_the_rows_are_cut_alike)
+{
+    uint64_t seed = 5;
+
+    for (int64_t k = test_scale(300); k > 0; k--) {
+        int kind = (int)(test_random(&seed) % 5);
+        RunPhase p = phase_of(2 + (int64_t)(test_random(&seed) % 60),
+                              1 + (int64_t)(test_random(&seed) % 5000));
+
+        start8[0] = 0;
+        for (int64_t i = 0; i < p.n; i++)
+            start8[i + 1] = start8[i] + random_length(&seed, kind);
+        check_rounds(p, 1 + (int64_t)(test_random(&seed) % (k % 5 == 0 ? 6000 : 9)));
+        p.balance = NULL;
+        check_rounds(p, 1 + (int64_t)(test_random(&seed) % 9));
+    }
+}
+
+TEST(a_serial_phase_of_several_rounds_is_one_chunk)
+{
+    RunPhase p = { .n = 12, .rounds = 3, .serial = true };
+
+    CHECK_EQ(run_chunks(&p), 1);
+    CHECK_EQ(run_cut(&p, 1, 0), 0);
+    CHECK_EQ(run_cut(&p, 1, 1), 12);
+}
+
 TEST(rows_past_2_to_the_31)
 {
     int64_t n = ((int64_t)1 << 31) + 4096, last = 0;

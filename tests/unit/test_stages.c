@@ -36,6 +36,20 @@ TEST(the_program_itself_stays_as_it_is)
     close_prog();
 }
 
+/* What a plan makes for parts of rows, where no row is long. */
+static void bind_no_parts(void)
+{
+    static int64_t limit[] = { 100 }, none[] = { 0, 0 };
+
+    bind("O_J.limit", limit, WEFT_I64, 1, SHAPE(1));
+    bind("L_J.start", none, WEFT_I64, 1, SHAPE(2));
+    bind("L_J.row", none, WEFT_I64, 1, SHAPE(0));
+    bind("P_J.start", none, WEFT_I64, 1, SHAPE(1));
+    bind("P_J.row", none, WEFT_I64, 1, SHAPE(0));
+    bind("P_J.shift", none, WEFT_I64, 1, SHAPE(0));
+    bind("E_J.start", none, WEFT_I64, 1, SHAPE(1));
+}
+
 /* What each pass gives, read again, has the same arguments and the same result. */
 TEST(what_a_pass_gives_runs)
 {
@@ -51,9 +65,11 @@ TEST(what_a_pass_gives_runs)
         OK(weft_prog_parse(ctx, pass, text, strlen(text), &later));
         OK(weft_prog_nargs(prog, &n));
         OK(weft_prog_nargs(later, &m));
-        CHECK_EQ(n, m);
+        CHECK_EQ(m - n, strcmp(pass, "parts") == 0 ? 7 : 0);
         OK(weft_args_new(later, &args));
         bind_csr();
+        if (m > n)
+            bind_no_parts();
         OK(weft_run(args));
         check_floats("C", product, 6);
         close_prog();
@@ -110,10 +126,11 @@ TEST(a_pass_has_a_name_and_a_program_that_it_can_take)
     BAD(weft_prog_print_after(prog, "loops", NULL), WEFT_E_ARG, "out");
     CHECK_EQ(weft_prog_print_after(NULL, "loops", &text), WEFT_E_ARG);
     close_prog();
-    open_prog("program u(m)\naxis I = m, U(I) = built : load < m\nf64 Y[I]\n"
-              "u: U(i) |= i\ny: Y[i] = size(U)\n");
-    BAD(weft_prog_print_after(prog, "loops", &text), WEFT_E_LIMIT,
-        "built axes are only interpreted");
+    open_prog("program u(m)\naxis I = m, E(I) = 2 : a = i + e, b = e, c = e, d = e, f = e, g = e, h "
+              "= e, k = e, l = e, n = e, o = e, p = e, q = e, r = e, s = e, t = e unique\n"
+              "f64 A[I, E], Y[I]\n"
+              "y: Y[i] = A[i, (i, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)]\n");
+    BAD(weft_prog_print_after(prog, "loops", &text), WEFT_E_LIMIT, "is only interpreted");
     close_prog();
 }
 

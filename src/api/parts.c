@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * What a plan puts into the axes that lower/parts.c makes: where long rows and sums are cut. */
+#include "api/api_int.h"
+#include "ir/loop.h"
+#include "lower/lower.h"
+#include "run/run.h"
+
+static int64_t *new_array(Arena *arena, Array *to, int64_t n)
+{
+    *to = (Array){ arena_array(arena, n, sizeof(int64_t)), n, T_i64 };
+    return to->data;
+}
+
+static void fill_long(Arena *arena, const Prog *p, Env *env, const Axis *e, int64_t part)
+{
+    const Axis *parts = e->parent, *rows = parts->parent, *one = rows->parent;
+    const Array *start = &env->start[e->from->id];
+    int64_t n = ir_axis_total(p, env, e->from->parent), *range;
+    RunParts r;
+
+    run_count_parts(start->data, ir_type[start->type].bytes, n, part, &r);
+    new_array(arena, &env->coord[one->id][0], 1)[0] = r.limit;
+    range = new_array(arena, &env->start[rows->id], 2);
+    range[1] = r.rows;
+    r.row = new_array(arena, &env->coord[rows->id][0], r.rows);
+    r.first = new_array(arena, &env->start[parts->id], r.rows + 1);
+    r.part_row = new_array(arena, &env->coord[parts->id][0], r.parts);
+    r.shift = new_array(arena, &env->coord[parts->id][1], r.parts);
+    r.start = new_array(arena, &env->start[e->id], r.parts + 1);
+    run_fill_parts(start->data, ir_type[start->type].bytes, n, &r);
+}
+
+/* The least number of iterations that is worth a part: less, where each has much to do. */
+static int64_t least(Arena *arena, const Prog *p, const Env *env, const Axis *e, int64_t part)
+{
+    double weight = 1;
+
+    for (int i = 0; i < p->nphase; i++) {
+        const Buf *b = p->phase[i]->kind == N_FOR ? loop_balance(p->phase[i]) : NULL;
+
+        if (b != NULL && b->of == e)
+            weight = lower_weight(arena, p, env, p->phase[i]);
+    }
+    return (int64_t)((double)(part > 0 ? part : RUN_PART) / weight) + 1;
+}
+
+static void fill_pieces(Arena *arena, const Prog *p, Env *env, const Axis *e, int64_t part)
+{
+    const Axis *parts = e->parent, *of = e->from;
+    bool entries = of->extent == X_SEG;
+    int64_t n = entries ? ir_axis_total(p, env, of) : ir_eval_size(p, env, of->size), k, *start;
+    int64_t *row, *end, *range = new_array(arena, &env->start[parts->id], 2);
+
+    n = n > 0 ? n : 0;
+    k = run_count_pieces(n, least(arena, p, env, e, part));
+    range[1] = k;
+    row = new_array(arena, &env->coord[parts->id][0], k);
+    end = new_array(arena, &env->coord[parts->id][1], k);
+    start = new_array(arena, &env->start[e->id], k + 1);
+    for (int64_t q = 0; q < k; q++) {
+        const Array *s = &env->start[of->id];
+
+        start[q + 1] = run_piece(n, k, q + 1);
+        if (entries)
+            run_rows_of(s->data, ir_type[s->type].bytes, ir_axis_total(p, env, of->parent),
+                        start[q], start[q + 1], &row[q], &end[q]);
+    }
+}
+
+void api_fill_parts(Arena *arena, const Prog *p, Env *env, const Axis *e, int64_t part)
+{
+    if (e->from_k == FROM_LONG)
+        fill_long(arena, p, env, e, part);
+    else
+        fill_pieces(arena, p, env, e, part);
+}
+
+/* Some 10 us of work: in a loop over dense rows an element takes less than an entry does. */
+int64_t api_grain(Arena *arena, const Prog *p, const Env *env, const Node *phase)
+{
+    double weight = lower_weight(arena, p, env, phase) / 16;
+
+    return weight <= 1 ? RUN_GRAIN : (int64_t)(RUN_GRAIN / weight) + 1;
+}

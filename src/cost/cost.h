@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * The analytic model: what a machine can do, what a program asks of it, and how long that takes.
+ * Stands beside the flow: knows programs and sizes, never how they are compiled or timed. */
+#ifndef WEFT_COST_H
+#define WEFT_COST_H
+
+#include "ir/ir.h"
+
+/* machine.c: a machine as it was measured (api/machine.c), its text, and rates in between.  Rates
+ * are for one thread ([0]) and for all threads together ([1]); bandwidths are GB/s of what the
+ * program reads and writes, so that the lines which a store fetches first are not counted. */
+enum { COST_ONE, COST_ALL, COST_THREADS };
+typedef enum CostStream {
+    COST_READ,        /* sum of one array */
+    COST_TRIAD,       /* a = b + s * c */
+    COST_COPY,        /* a = b */
+    COST_NONTEMPORAL, /* the triad, storing past the caches */
+    COST_STREAMS
+} CostStream;
+extern const char *const cost_stream_name[COST_STREAMS];
+
+enum { COST_LEVELS = 4, COST_ROWS = 6, COST_TABLES = 6, COST_NAME = 64 };
+
+typedef struct Machine {
+    char cpu[COST_NAME], isa[COST_NAME]; /* what it was measured on and with */
+    int threads;                         /* of COST_ALL */
+    bool measured;                       /* else guessed */
+    int64_t cache[COST_LEVELS - 1];      /* bytes: L1 and L2 of a core, L3 of all */
+    double fma[2][COST_THREADS];         /* GFLOP/s: f32, f64 */
+    double stream[COST_LEVELS][COST_STREAMS][COST_THREADS]; /* in L1, L2, L3, memory */
+    int64_t row[COST_ROWS], table[COST_TABLES];             /* bytes, ascending */
+    double gather[COST_ROWS][COST_TABLES][COST_THREADS];    /* of random rows of a table */
+} Machine;
+
+void cost_machine_default(Machine *, const int64_t cache[COST_LEVELS - 1], int threads);
+void cost_machine_print(Text *, const Machine *);
+bool cost_machine_parse(Bytes, Machine *out); /* false: not what cost_machine_print wrote */
+
+/* The level, 0 to 3, that holds this many bytes when `threads` threads share them equally. */
+int cost_level(const Machine *, double bytes, int threads);
+/* GB/s of a stream over a working set of this many bytes, of GFLOP/s. */
+double cost_stream(const Machine *, CostStream, double bytes, int threads);
+double cost_gather(const Machine *, double row, double table, int threads);
+double cost_fma(const Machine *, Type, int threads);
+
+/* shape.c: what a program asks for, whatever its schedule, as long as every result is kept in
+ * registers while it grows and nothing is computed twice. */
+enum { COST_GATHERS = 8 };
+
+typedef struct CostGather { /* rows of an array at places that only the data tell */
+    double count;           /* rows that are read, or for a scatter read and written */
+    double row, table;      /* bytes of a row, and of the array */
+    double element;         /* bytes */
+    /* The table of this many bytes, of which every row is as likely as any other, that a cache
+     * serves as often as it serves this one: popular rows stay. */
+    double like;
+    bool write;
+} CostGather;
+
+typedef struct CostShape {
+    double flops[2];      /* of f32 (and f16, bf16, integers), f64 */
+    double read, written; /* compulsory bytes: every array once, an inout twice */
+    double loads, stores; /* bytes that pass the load and the store ports */
+    double chunk;         /* largest share of the work that has to be done by one thread */
+    CostGather gather[COST_GATHERS];
+    int ngather;
+} CostShape;
+
+/* env has sizes and structure, of buffers it needs nothing. */
+void cost_shape(Arena *, Prog *, const Env *, const Machine *, CostShape *out);
+
+/* cost.c: seconds. */
+typedef struct Cost {
+    double compute; /* flops at the FMA peak */
+    double ports;   /* loads and stores, all hits */
+    double stream;  /* compulsory bytes at the rate of the level that holds them all */
+    double gather;  /* gathered bytes at the rate of their row length and table size */
+    double limit;   /* the largest of compute, stream and gather */
+    double seconds; /* predicted: popular rows stay near, and threads may be out of balance */
+} Cost;
+Cost cost_estimate(const CostShape *, const Machine *, int threads);
+
+/* loops.c: seconds of one arrangement of the loops, to choose among several. */
+typedef struct CostLoops {
+    int bytes;     /* of a vector register */
+    int registers; /* that sums may take; 0: they are added to in memory */
+    int ahead;     /* bytes that are asked for ahead */
+    int panel;     /* elements of a row that are done at a time; 0: all */
+    bool pack;     /* from a copy without gaps */
+} CostLoops;
+double cost_loops(const CostShape *, const Machine *, const CostLoops *, int threads);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * What the arrangement of loops changes: how often entries are passed, how long the chains of sums
+ * are, how wide the rows are that come from a table, and how large the table is then. */
+#include "cost/cost.h"
+
+#include <math.h>
+
+#define GIGA 1e9
+
+/* Cycles, about: of a multiply-add until the next can use it; of what an entry takes beside its
+ * vectors (index, value, address, loop); of a hint. */
+#define CHAIN 4.0
+#define ENTRY 2.5
+#define HINT 0.5
+/* Gathers without hints wait longer; rows with gaps between them cost more pages. */
+#define UNASKED 1.15
+#define GAPS 1.15
+
+enum { LINE = 64 };
+
+/* One thread does two multiply-adds a cycle with registers of 32 bytes, one with longer ones. */
+static double cycle(const Machine *m, const CostLoops *l)
+{
+    double lanes = l->bytes / 4.0, each = l->bytes > 32 ? 1 : 2;
+
+    return 2 * lanes * each / (cost_fma(m, T_f32, 1) * GIGA);
+}
+
+/* Bytes of a row that are done at a time. */
+static double width(const CostGather *g, const CostLoops *l)
+{
+    double w = l->panel > 0 ? l->panel * g->element : g->row;
+
+    return w < g->row ? w : g->row;
+}
+
+/* Cycles of one entry, all its passes together. */
+static double entry_cycles(const CostGather *g, const CostLoops *l)
+{
+    double w = width(g, l), panels = ceil(g->row / w), most = fmax(l->registers, 1) * l->bytes,
+           slices = ceil(w / most), vectors = w / l->bytes,
+           loads = vectors * (l->bytes > 32 ? 1 : 0.5), hints = l->ahead > 0 ? HINT * w / LINE : 0;
+
+    if (l->registers == 0) /* what is added to is in memory: a load and a store more each time */
+        loads += 2 * vectors;
+    return panels * fmax(slices * CHAIN, slices * ENTRY + loads + hints);
+}
+
+/* Bytes side by side that one pass takes of a row. */
+static double slice(const CostGather *g, const CostLoops *l)
+{
+    return fmin(width(g, l), fmax(l->registers, 1) * l->bytes);
+}
+
+static double gather_of(const CostGather *g, const Machine *m, const CostLoops *l, int threads)
+{
+    double w = width(g, l), share = w / g->row, table = g->like * share,
+           bytes = g->count * g->row * (g->write ? 2 : 1),
+           seconds = bytes / cost_gather(m, slice(g, l), table, threads) / GIGA;
+
+    if (l->ahead == 0 && table > (double)m->cache[1])
+        seconds *= UNASKED;
+    return share < 1 && !l->pack ? seconds * GAPS : seconds;
+}
+
+/* What panels cost beside: indices and values once for each, the copy, and the table as it comes
+ * nearer. */
+static double panels_cost(const CostShape *s, const CostGather *g, const Machine *m,
+                          const CostLoops *l, int threads)
+{
+    double panels = ceil(g->row / width(g, l)), bytes = (panels - 1) * g->count * 8;
+
+    if (panels > 1)
+        bytes += g->table * (l->pack ? 3 : 1);
+    return bytes / cost_stream(m, COST_COPY, fmax(bytes, s->read), threads) / GIGA;
+}
+
+double cost_loops(const CostShape *s, const Machine *m, const CostLoops *l, int threads)
+{
+    double issue = 0, gather = 0, more = 0, in_order = s->read + s->written,
+           rate = cost_stream(m, COST_TRIAD, in_order, threads) * GIGA;
+    Cost plain = cost_estimate(s, m, threads);
+
+    for (int i = 0; i < s->ngather; i++) {
+        const CostGather *g = &s->gather[i];
+
+        issue += g->count * entry_cycles(g, l) * cycle(m, l) / threads;
+        gather += gather_of(g, m, l, threads);
+        more += panels_cost(s, g, m, l, threads);
+        in_order -= g->table;
+    }
+    if (s->ngather == 0)
+        return plain.seconds;
+    return fmax(fmax(issue, plain.compute), gather + fmax(in_order, 0) / rate) + more;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * From a program, its sizes and its structure to what it asks of a machine: flops, bytes, rows that
+ * are gathered.  An operation runs once for each value of the variables that it depends on, so what
+ * a loop does not change is not counted in it. */
+#include "cost/cost.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct Walk {
+    Arena *arena;
+    Prog *p;
+    const Env *env;
+    const Machine *machine;
+    const Stmt *stmt;
+    const Assign *assign;
+    double factor[IR_MAX_BINDS]; /* mean iterations of each binder under what it hangs on */
+    uint64_t *mask;              /* by expression: the binders that it depends on */
+    bool *data;                  /* by expression: only the data tell its value */
+    CostShape *out;
+} Walk;
+
+static double times(const Walk *w, uint64_t mask)
+{
+    double n = 1;
+
+    for (int i = 0; i < w->stmt->nbind; i++)
+        n *= mask >> i & 1 ? w->factor[i] : 1;
+    return n;
+}
+
+static uint64_t index_mask(const Walk *w, Expr *e);
+
+static uint64_t var_mask(const Walk *w, const Var *v)
+{
+    uint64_t mask = v->parent != NULL ? index_mask(w, v->parent) : 0;
+
+    for (int i = 0; i < w->stmt->nbind; i++)
+        mask |= w->stmt->bind[i] == v ? UINT64_C(1) << i : 0;
+    return mask;
+}
+
+/* Of what a variable hangs on, which no visit of an expression passes. */
+static uint64_t index_mask(const Walk *w, Expr *e)
+{
+    uint64_t mask = 0;
+
+    if (e->op == OP_var || e->op == OP_coord || e->op == OP_pos || e->op == OP_loc)
+        return var_mask(w, e->var);
+    for (int i = 0; i < e->nargs; i++)
+        mask |= index_mask(w, e->arg[i]);
+    return mask;
+}
+
+static bool hangs_on_data(Expr *e);
+
+static bool var_is_data(const Var *v)
+{
+    return v->parent != NULL && hangs_on_data(v->parent);
+}
+
+static bool hangs_on_data(Expr *e)
+{
+    bool data = e->op == OP_load || (e->op == OP_coord && e->var->axis->coord[e->k].kind == C_LOAD);
+
+    if (e->op == OP_var || e->op == OP_coord)
+        data = data || var_is_data(e->var);
+    for (int i = 0; i < e->nargs; i++)
+        data = data || hangs_on_data(e->arg[i]);
+    return data;
+}
+
+static double elements(const Walk *w, const Buf *b)
+{
+    Layout layout;
+
+    ir_layout(w->arena, w->p, w->env, b, &layout);
+    return (double)layout.n;
+}
+
+/* How many rows stay in a cache with room for `room` of them, and what share of the reads they
+ * serve, if rows are read at random, each as often as its degree says: a row is there if it was
+ * read in the last t reads, with the t that fills the cache (Che's approximation). */
+static double hit_rate(const int64_t *hist, int64_t most, double reads, double room)
+{
+    double low = 0, high = reads, hits = 0;
+
+    for (int step = 0; step < 60; step++) {
+        double t = (low + high) / 2, n = 0;
+
+        for (int64_t d = 1; d <= most; d++)
+            n += hist[d] == 0 ? 0 : (double)hist[d] * -expm1(-(double)d * t / reads);
+        *(n < room ? &low : &high) = t;
+    }
+    for (int64_t d = 1; d <= most; d++)
+        hits += hist[d] == 0 ? 0 : (double)hist[d] * (double)d * -expm1(-(double)d * low / reads);
+    return hits / reads;
+}
+
+static double alike(const Walk *w, const CostGather *g, const Array *coord)
+{
+    double cache = (double)w->machine->cache[g->table > (double)w->machine->cache[2] ? 2 : 1];
+    int64_t rows = (int64_t)(g->table / g->row), most = 0, *degree, *hist;
+    double hits;
+
+    if (g->table <= cache || coord->data == NULL || coord->n == 0 || rows <= 0)
+        return g->table;
+    degree = arena_array(w->arena, rows, sizeof *degree);
+    for (int64_t i = 0; i < coord->n; i++) {
+        int64_t c = ir_array_int(coord, i);
+
+        if (c >= 0 && c < rows && ++degree[c] > most)
+            most = degree[c];
+    }
+    hist = arena_array(w->arena, most + 1, sizeof *hist);
+    for (int64_t c = 0; c < rows; c++)
+        hist[degree[c]]++;
+    hits = hit_rate(hist, most, (double)coord->n, cache / g->row);
+    return hits > 0 ? fmin(g->table, fmax(cache, cache / hits)) : g->table;
+}
+
+static void add_gather(Walk *w, Expr *load, int slot, bool write)
+{
+    Expr *at = load->arg[slot];
+    bool hangs = at->op == OP_var; /* the entry itself is in order, its parent is not */
+    uint64_t inner = w->mask[at->id], outer = hangs ? index_mask(w, at->var->parent) : inner;
+    const Array none = { NULL, 0, T_none }, *coord = &none;
+    CostGather *g = &w->out->gather[w->out->ngather];
+    double bytes = ir_type[load->buf->type].bytes;
+
+    if (w->out->ngather == COST_GATHERS)
+        return;
+    for (int i = 0; i < load->nargs; i++)
+        *(i < slot ? &outer : &inner) |= w->mask[load->arg[i]->id];
+    *g = (CostGather){ .count = times(w, outer),
+                       .row = bytes * times(w, inner & ~outer),
+                       .element = bytes,
+                       .table = bytes * elements(w, load->buf),
+                       .write = write };
+    if (g->row <= 0 || g->count <= 0)
+        return;
+    if (!hangs && at->op == OP_coord && at->var->axis->coord[at->k].kind == C_LOAD)
+        coord = &w->env->coord[at->var->axis->id][at->k];
+    g->like = alike(w, g, coord);
+    w->out->ngather++;
+}
+
+static void add_load(Walk *w, Expr *load)
+{
+    bool out = load == w->assign->out;
+    double bytes = times(w, w->mask[load->id]) * ir_type[load->buf->type].bytes;
+
+    *(out ? &w->out->stores : &w->out->loads) += bytes;
+    for (int i = 0; i < load->nargs; i++) {
+        Expr *at = load->arg[i];
+
+        if (at->op == OP_var ? var_is_data(at->var) : w->data[at->id]) {
+            add_gather(w, load, i, out);
+            return;
+        }
+    }
+}
+
+static double flops_of(const Expr *e)
+{
+    switch (e->op) {
+    case OP_neg:
+    case OP_add:
+    case OP_sub:
+    case OP_mul:
+    case OP_div:
+    case OP_min:
+    case OP_max:
+    case OP_relu:
+    case OP_abs: return 1;
+    case OP_fma: return 2;
+    case OP_exp:
+    case OP_log:
+    case OP_sqrt:
+    case OP_rsqrt:
+    case OP_sin:
+    case OP_cos:
+    case OP_tanh:
+    case OP_sigmoid:
+    case OP_silu: return 10; /* about what a polynomial takes */
+    default: return 0;
+    }
+}
+
+static void visit(Expr *e, void *ctx)
+{
+    Walk *w = ctx;
+    bool of_var = e->op == OP_var || e->op == OP_coord || e->op == OP_pos || e->op == OP_loc;
+
+    w->mask[e->id] = of_var ? var_mask(w, e->var) : 0;
+    w->data[e->id] = e->op == OP_load || (e->op == OP_coord && hangs_on_data(e));
+    for (int i = 0; i < e->nargs; i++) {
+        w->mask[e->id] |= w->mask[e->arg[i]->id];
+        w->data[e->id] = w->data[e->id] || w->data[e->arg[i]->id];
+    }
+    if (e->op == OP_load)
+        add_load(w, e);
+    if (ir_is_float(e))
+        w->out->flops[e->type == T_f64] += flops_of(e) * times(w, w->mask[e->id]);
+}
+
+static void add_assign(Walk *w, const Assign *a)
+{
+    Memo met = { 0 };
+
+    w->assign = a;
+    ir_visit_assign(w->p, a, visit, w, &met);
+    if (a->op == A_ADD && ir_type[a->out->type].floats)
+        w->out->flops[a->out->type == T_f64] += times(w, ~UINT64_C(0));
+}
+
+/* The longest row of a segmented axis, as a share of all: it is not cut. */
+static double longest(const Walk *w, const Axis *a)
+{
+    Span s = ir_axis_span(w->p, w->env, a);
+    int64_t most = 0;
+
+    for (int64_t q = 0; s.width < 0 && q < s.parents; q++) {
+        int64_t n = ir_span_first(&s, q + 1) - ir_span_first(&s, q);
+
+        most = n > most ? n : most;
+    }
+    return s.total > 0 ? (double)most / (double)s.total : 0;
+}
+
+static void add_stmt(Walk *w, const Stmt *s)
+{
+    w->stmt = s;
+    for (int i = 0; i < s->nbind; i++) {
+        const Axis *a = s->bind[i]->axis;
+        Span span = ir_axis_span(w->p, w->env, a);
+
+        w->factor[i] = (double)span.total / (double)(span.parents > 0 ? span.parents : 1);
+        if (a->extent == X_SEG && i == 1)
+            w->out->chunk = fmax(w->out->chunk, longest(w, a));
+    }
+    for (int i = 0; i < s->nassign; i++)
+        add_assign(w, &s->assign[i]);
+}
+
+static void add_buffers(Walk *w)
+{
+    for (int i = 0; i < w->p->nbuf; i++) {
+        const Buf *b = w->p->buf[i];
+        double bytes =
+            b->kind == B_ARG || b->kind == B_INOUT ? elements(w, b) * ir_type[b->type].bytes : 0;
+
+        w->out->written += b->written ? bytes : 0;
+        w->out->read += !b->written || b->kind == B_INOUT ? bytes : 0;
+    }
+    for (int i = 0; i < w->p->naxis; i++) { /* 4 bytes an index: more is nobody's need */
+        const Axis *a = w->p->axis[i];
+
+        w->out->read += 4 * (double)w->env->start[i].n;
+        for (int k = 0; k < a->ncoord; k++)
+            w->out->read += a->coord[k].kind == C_LOAD ? 4 * (double)w->env->coord[i][k].n : 0;
+    }
+}
+
+static bool is_built(const Prog *p)
+{
+    bool built = false;
+
+    for (int i = 0; i < p->naxis; i++)
+        built = built || p->axis[i]->extent == X_BUILT;
+    return built;
+}
+
+void cost_shape(Arena *arena, Prog *p, const Env *env, const Machine *m, CostShape *out)
+{
+    Walk w = { .arena = arena, .p = p, .env = env, .machine = m, .out = out };
+
+    memset(out, 0, sizeof *out);
+    if (p->stage != STAGE_COORDINATES || is_built(p))
+        ir_throw(p, ST_LIMIT, "%s: what a program with built axes or loops costs is not known",
+                 p->name);
+    w.mask = arena_array(arena, p->nexpr, sizeof *w.mask);
+    w.data = arena_array(arena, p->nexpr, sizeof *w.data);
+    for (int i = 0; i < p->nstmt; i++)
+        add_stmt(&w, p->stmt[i]);
+    add_buffers(&w);
+}

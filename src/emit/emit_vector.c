@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Vector loops: the body for as many registers at once as the loop says, for half as many, ..., for
+ * one, and for the rest with the lanes that there are.  What is added up over lanes has a register
+ * for each part of the sum, and is folded when the loop has ended. */
+#include "emit/emit_int.h"
+
+/* The largest number of iterations that are left when the loops of so many have run; -1: not
+ * known. */
+static int64_t trips_of(const Node *n)
+{
+    if (n->how == FOR_PARALLEL || n->lo->op != OP_int || n->hi->op != OP_int)
+        return -1;
+    return n->hi->i > n->lo->i ? n->hi->i - n->lo->i : 0;
+}
+
+static void put_bound(Emit *o, const Node *n, bool end)
+{
+    if (n->how == FOR_PARALLEL)
+        text_str(o->out, end ? "weft_end" : "weft_begin");
+    else
+        emit_expr(o, end ? n->hi : n->lo, L_SUM);
+}
+
+/* A local of all lanes, from outside the loop, that its lanes add to. */
+static bool is_fold(const Node *n)
+{
+    return n->kind == N_STORE && n->out->op == OP_local && n->out->local->lanes == 1;
+}
+
+void emit_fold(Emit *o, const Local *l)
+{
+    emit_local(o, l);
+    text_f(o->out, "_%d", o->reg);
+}
+
+static void declare_fold(Emit *o, const Node *n, int regs)
+{
+    const Local *l = n->out->local;
+    const char *type = emit_suffix(l->type);
+
+    for (o->reg = 0; o->reg < regs; o->reg++) {
+        emit_line(o);
+        text_f(o->out, "weft_v%s ", type);
+        emit_fold(o, l);
+        if (n->op == A_ADD) {
+            text_str(o->out, " = { 0 };");
+            continue;
+        }
+        text_f(o->out, " = WEFT_SPLAT_%s(", l->type == T_f32 ? "F32" : "F64");
+        emit_local(o, l);
+        text_str(o->out, ");");
+    }
+    o->reg = 0;
+}
+
+static const char *fold_name(const Node *n)
+{
+    return n->op == A_ADD ? "add" : n->op == A_MAX ? "max" : "min";
+}
+
+/* The parts of a sum, halves by halves, until one is left. */
+static void join_fold(Emit *o, const Node *n, int regs)
+{
+    const Local *l = n->out->local;
+
+    for (int half = regs / 2; half > 0; half /= 2)
+        for (int r = 0; r < half; r++) {
+            emit_line(o);
+            emit_local(o, l);
+            text_f(o->out, "_%d = weft_%s_v%s(", r, fold_name(n), emit_suffix(l->type));
+            emit_local(o, l);
+            text_f(o->out, "_%d, ", r);
+            emit_local(o, l);
+            text_f(o->out, "_%d);", r + half);
+        }
+}
+
+static void close_fold(Emit *o, const Node *n)
+{
+    const Local *l = n->out->local;
+    const char *type = emit_suffix(l->type);
+
+    emit_line(o);
+    emit_local(o, l);
+    text_f(o->out, " = weft_%s_%s(", fold_name(n), type);
+    emit_local(o, l);
+    text_f(o->out, ", weft_fold_%s_v%s(", fold_name(n), type);
+    emit_local(o, l);
+    text_str(o->out, "_0));");
+}
+
+static void close_four(Emit *o, const Node *const *n)
+{
+    const char *type = emit_suffix(n[0]->out->local->type);
+
+    emit_line(o);
+    text_f(o->out, "{ %s sum[4]; weft_fold4_add_v%s(", emit_ctype(n[0]->out->local->type), type);
+    for (int i = 0; i < 4; i++) {
+        emit_local(o, n[i]->out->local);
+        text_str(o->out, "_0, ");
+    }
+    text_str(o->out, "sum);");
+    for (int i = 0; i < 4; i++) {
+        text_char(o->out, ' ');
+        emit_local(o, n[i]->out->local);
+        text_f(o->out, " += sum[%d];", i);
+    }
+    text_str(o->out, " }");
+}
+
+static bool are_four(const Node *const *n)
+{
+    for (int i = 0; i < 4; i++)
+        if (n[i]->op != A_ADD || n[i]->out->local->type != n[0]->out->local->type)
+            return false;
+    return true;
+}
+
+/* The folds of a loop, each once. */
+static const Node **folds_of(Emit *o, const Node *loop, int *n)
+{
+    const Node **list = arena_array(o->p->arena, loop->nbody, sizeof *list);
+
+    *n = 0;
+    for (int i = 0; i < loop->nbody; i++) {
+        bool met = !is_fold(loop->body[i]);
+
+        for (int k = 0; k < *n && !met; k++)
+            met = list[k]->out == loop->body[i]->out;
+        if (!met)
+            list[(*n)++] = loop->body[i];
+    }
+    return list;
+}
+
+static void close_folds(Emit *o, const Node *const *fold, int n, int regs)
+{
+    for (int i = 0; i < n; i++)
+        join_fold(o, fold[i], regs);
+    for (int i = 0; i < n;)
+        if (i + 4 <= n && are_four(fold + i)) {
+            close_four(o, fold + i);
+            i += 4;
+        } else {
+            close_fold(o, fold[i++]);
+        }
+}
+
+static void put_loop(Emit *o, const Node *n, const char *v, int regs)
+{
+    emit_line(o);
+    text_f(o->out, "for (; %s + %d <= ", v, n->lanes * regs);
+    put_bound(o, n, true);
+    text_f(o->out, "; %s += %d)", v, n->lanes * regs);
+    o->regs = regs;
+    o->step = n->lanes;
+    emit_vector_on(o, n->local);
+    emit_block(o, n->body, n->nbody);
+    emit_vector_on(o, NULL);
+    o->regs = 1;
+}
+
+/* The element type of what the loop stores: all of it has one. */
+static Type type_of(const Node *n)
+{
+    for (int i = 0; i < n->nbody; i++) {
+        Type t = n->body[i]->kind == N_STORE ? (Type)n->body[i]->out->type : type_of(n->body[i]);
+
+        if (t != T_none)
+            return t;
+    }
+    return T_none;
+}
+
+static void put_one_by_one(Emit *o, const Node *n, const char *v)
+{
+    emit_line(o);
+    text_f(o->out, "for (; %s < ", v);
+    put_bound(o, n, true);
+    text_f(o->out, "; %s++)", v);
+    emit_block(o, n->body, n->nbody);
+}
+
+/* Fewer than a register has, at once: the lanes that are left over do nothing.  What is long enough
+ * for several functions stays short without masks. */
+static void put_rest(Emit *o, const Node *n, const char *v)
+{
+    Type t = type_of(n);
+
+    if (emit_is_long(o, n->body, n->nbody)) {
+        put_one_by_one(o, n, v);
+        return;
+    }
+    emit_line(o);
+    text_f(o->out, "if (%s < ", v);
+    put_bound(o, n, true);
+    text_str(o->out, ") {");
+    o->indent++;
+    emit_line(o);
+    text_f(o->out, "const weft_mf%d weft_mask = WEFT_MASK_F%d(", ir_type[t].bytes * 8,
+           ir_type[t].bytes * 8);
+    put_bound(o, n, true);
+    text_f(o->out, " - %s);", v);
+    o->step = n->lanes;
+    o->masked = true;
+    emit_vector_on(o, n->local);
+    emit_nodes(o, n->body, n->nbody);
+    emit_vector_on(o, NULL);
+    o->masked = false;
+    o->indent--;
+    emit_line(o);
+    text_char(o->out, '}');
+}
+
+void emit_vector_loop(Emit *o, const Node *n)
+{
+    int64_t trips = trips_of(n);
+    int regs = n->regs > 1 ? n->regs : 1, nfold;
+    const Node **fold = folds_of(o, n, &nfold);
+    Text v = { .arena = o->p->arena };
+
+    emit_local_name(o, &v, n->local);
+    emit_line(o);
+    text_f(o->out, "{ int64_t %s = ", v.s);
+    put_bound(o, n, false);
+    text_str(o->out, ";");
+    for (int i = 0; i < nfold; i++)
+        declare_fold(o, fold[i], regs);
+    for (int r = regs; r > 0; r /= 2) {
+        if (trips < 0 || trips >= n->lanes * r)
+            put_loop(o, n, v.s, r);
+        trips = trips < 0 ? trips : trips % (n->lanes * r);
+    }
+    if (trips != 0)
+        put_rest(o, n, v.s);
+    close_folds(o, fold, nfold, regs);
+    text_str(o->out, " }");
+}
+
+/* One hint for each cache line that the registers will want. */
+void emit_ahead(Emit *o, const Node *n)
+{
+    int bytes = ir_type[n->out->buf->type].bytes * o->step, regs = EMIT_LINE / bytes;
+
+    for (o->reg = 0; o->reg<o->regs; o->reg += regs> 0 ? regs : 1) {
+        emit_line(o);
+        text_str(o->out, "__builtin_prefetch(&");
+        emit_place(o, n->out);
+        text_str(o->out, ");");
+    }
+    o->reg = 0;
+}

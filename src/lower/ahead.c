@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Hints: a vector loop that gathers rows by the coordinates of entries names the rows of entries to
+ * come, so that they are on their way when their turn comes. */
+#include "lower/lower_int.h"
+
+typedef struct Ahead {
+    Prog *p;
+    int bytes;         /* that are on their way at a time */
+    const Node *loop;  /* over entries, around what is looked at; or NULL */
+    const Node *lanes; /* the vector loop around; or NULL */
+    Expr **cell;       /* what is gathered below, each once */
+    int n, cap;
+    Memo met;
+    Expr *far; /* how many entries ahead */
+} Ahead;
+
+enum { LEAST = 4, SOME = 16, MOST = 64 }; /* entries */
+
+static bool uses(Prog *p, Expr *e, Local *l)
+{
+    Memo memo = { 0 };
+
+    return lower_uses(p, e, l, &memo);
+}
+
+/* Whether every coordinate is inside its bound, or a position that a plan has made, so that no
+ * index of it overflows. */
+static bool is_bounded(const Buf *b)
+{
+    const Axis *a = b->of;
+    bool planned = a->from != NULL && a->from_k >= 0 && b->of_k == 0;
+
+    return planned || (a->coord[b->of_k].bound != NULL && !(a->flags & AX_PADDED));
+}
+
+/* A coordinate of the entry that the loop is at: the entries after it are the next elements. */
+static bool is_coordinate(const Ahead *a, Expr *e)
+{
+    Expr *at = e->op == OP_cell && e->buf->of != NULL && e->buf->of_k >= 0 && e->buf->nfull == 0
+                   ? e->arg[0]
+                   : NULL;
+    Expr *var = loop_use(a->p, a->loop->local);
+
+    if (at == NULL || e->buf->kind == B_CONST || !is_bounded(e->buf))
+        return false;
+    return at == var ||
+           (at->op == OP_add && (at->arg[0] == var || at->arg[1] == var) &&
+            !(uses(a->p, at->arg[0], a->loop->local) && uses(a->p, at->arg[1], a->loop->local)));
+}
+
+/* How many entries ahead: fewer of long rows. */
+static Expr *distance(const Ahead *a, Expr *cell)
+{
+    Prog *p = a->p;
+    bool known = a->lanes->lo->op == OP_int && !lower_has_local(p, a->lanes->hi);
+    Expr *row = lower_mul(p, lower_sub(p, a->lanes->hi, a->lanes->lo),
+                          ir_int(p, ir_type[cell->buf->type].bytes));
+    Expr *n = ir_op2(p, OP_div, ir_int(p, a->bytes), ir_op2(p, OP_max, row, ir_int(p, 1)));
+
+    if (!known) /* a part of a row */
+        return ir_int(p, SOME);
+    return ir_op2(p, OP_max, ir_op2(p, OP_min, n, ir_int(p, MOST)), ir_int(p, LEAST));
+}
+
+/* The coordinate of an entry to come; near the end that of the last one. */
+static Expr *shifted(Prog *p, Expr *e, void *ctx)
+{
+    const Ahead *a = ctx;
+    Expr *last, *at;
+
+    if (!is_coordinate(a, e))
+        return e;
+    last = lower_sub(p, lower_count(p, e->buf->of), ir_int(p, 1));
+    at = ir_op2(p, OP_min, lower_add(p, e->arg[0], a->far), last);
+    return loop_cell(p, e->buf, &at, 1, 1);
+}
+
+static void meet(Expr *e, void *ctx)
+{
+    Ahead *a = ctx;
+    Memo memo = { 0 };
+
+    if (e->op != OP_cell || e->buf->of != NULL || e->buf->kind == B_CONST ||
+        !uses(a->p, e, a->lanes->local))
+        return;
+    a->far = distance(a, e);
+    if (ir_rewrite(a->p, e->arg[0], shifted, a, &memo) == e->arg[0])
+        return;
+    a->cell = arena_grow(a->p->arena, a->cell, a->n, &a->cap, sizeof *a->cell);
+    a->cell[a->n++] = e;
+}
+
+/* Before the stores of a list: hints for what they gather. */
+static void add_hints(Ahead *a, Node *const *n, int count, NodeList *out)
+{
+    for (int i = 0; i < count; i++)
+        if (n[i]->kind == N_STORE)
+            ir_visit(a->p, n[i]->value, meet, a, &a->met);
+    for (int i = 0; i < a->n; i++) {
+        Memo memo = { 0 };
+        Expr *at;
+
+        a->far = distance(a, a->cell[i]);
+        at = ir_rewrite(a->p, a->cell[i]->arg[0], shifted, a, &memo);
+        lower_append(
+            a->p, out,
+            loop_node(a->p, &(Node){ .kind = N_AHEAD,
+                                     .label = n[0]->label,
+                                     .out = loop_cell(a->p, a->cell[i]->buf, &at, 1, 1) }));
+    }
+    a->n = 0;
+}
+
+/* All positions of an axis without parent that are entries: they have coordinates. */
+static bool is_over_all(Prog *p, const Node *n)
+{
+    for (int i = 0; i < p->naxis; i++) {
+        Axis *a = p->axis[i];
+
+        if (a->parent == NULL && a->extent == X_EXPR && a->coord[0].kind == C_LOAD &&
+            lower_count(p, a) == n->hi)
+            return n->lo == ir_int(p, 0);
+    }
+    return false;
+}
+
+/* A loop over entries of a run-time structure. */
+static bool is_over_entries(Prog *p, const Node *n)
+{
+    const Buf *b = n->kind == N_FOR && n->lo->op == OP_cell ? n->lo->buf : NULL;
+
+    if (n->kind != N_FOR || n->lanes > 1)
+        return false;
+    if (b == NULL)
+        return is_over_all(p, n);
+    return b->of != NULL && b->of_k < 0 && b->kind != B_CONST;
+}
+
+static Node *ahead(Ahead *a, Node *n)
+{
+    Ahead in = { .p = a->p, .bytes = a->bytes, .loop = a->loop, .lanes = a->lanes };
+    NodeList body = { 0 };
+
+    if (is_over_entries(a->p, n))
+        in.loop = n;
+    if (n->kind == N_FOR && n->lanes > 1)
+        in.lanes = n;
+    if (in.loop != NULL && in.lanes != NULL)
+        add_hints(&in, n->body, n->nbody, &body);
+    for (int i = 0; i < n->nbody; i++)
+        lower_append(a->p, &body, ahead(&in, n->body[i]));
+    return lower_with_body(a->p, n, &body);
+}
+
+void lower_ahead(Kernel *k, int bytes)
+{
+    for (int i = 0; i < k->n && bytes > 0; i++) {
+        Ahead a = { .p = k->p, .bytes = bytes };
+
+        k->phase[i] = ahead(&a, k->phase[i]);
+    }
+    lower_done(k, k->p->stage);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Where sums begin: a phase that only gives each element of an array its first value is left out
+ * when the next phase that mentions the array takes each of these elements, once, into a register
+ * and stores it back.  The register then begins with the value. */
+#include "lower/lower_int.h"
+
+typedef struct Begin { /* of one array */
+    Prog *p;
+    const Node *loop[IR_MAX_FULL]; /* around its store, outermost first */
+    int nloop;
+    const Node *store;
+    Node *found; /* the let that may begin so */
+    int mentions;
+} Begin;
+
+static void see_data(Expr *e, void *ctx)
+{
+    bool structure = e->op != OP_cell || e->buf->of != NULL;
+
+    if (!structure || e->op == OP_find || e->op == OP_above)
+        *(bool *)ctx = true;
+}
+
+/* A constant, or what structure says. */
+static bool is_first_value(Prog *p, Expr *e)
+{
+    bool data = false;
+    Memo met = { 0 };
+
+    ir_visit(p, e, see_data, &data, &met);
+    return !data;
+}
+
+/* A nest of loops around one store of what is known before all phases. */
+static bool is_begin(Begin *b, const Node *n)
+{
+    for (; n->kind == N_FOR; n = n->body[0]) {
+        if (n->nbody != 1 || b->nloop == IR_MAX_FULL)
+            return false;
+        b->loop[b->nloop++] = n;
+    }
+    b->store = n;
+    return n->kind == N_STORE && n->op == A_SET && n->nat == 0 && n->out->op == OP_cell &&
+           is_first_value(b->p, n->value);
+}
+
+static void count_mention(Expr *e, void *ctx)
+{
+    Begin *b = ctx;
+
+    b->mentions += e->op == OP_cell && e->buf == b->store->out->buf;
+}
+
+/* How many times the nodes of a tree mention the array, each element that one mentions once. */
+static int mentions_in(Begin *b, const Node *n)
+{
+    Node own = *n;
+    Memo met = { 0 };
+    int sum;
+
+    own.nbody = 0;
+    b->mentions = 0;
+    loop_visit(b->p, &own, count_mention, b, &met);
+    sum = b->mentions;
+    for (int i = 0; i < n->nbody; i++)
+        sum += mentions_in(b, n->body[i]);
+    return sum;
+}
+
+/* An expression of the first nest in terms of the variables of the other. */
+static Expr *renamed(Begin *b, const Node *const *path, int depth, Expr *e)
+{
+    Node *x = loop_node(b->p, &(Node){ .kind = N_LET, .value = e });
+
+    for (int i = 0; i < depth; i++)
+        x = loop_replace(b->p, x, b->loop[i]->local, loop_use(b->p, path[i]->local));
+    return x->value;
+}
+
+static bool is_same_loop(Begin *b, const Node *const *path, int depth)
+{
+    return renamed(b, path, depth, b->loop[depth]->lo) == path[depth]->lo &&
+           renamed(b, path, depth, b->loop[depth]->hi) == path[depth]->hi;
+}
+
+/* Whether the loop, inside one over all parents, runs over the entries of each, so that the two are
+ * one over all entries of the axis. */
+static bool is_over_all(Begin *b, const Node *all, const Node *outer, const Node *n)
+{
+    Prog *p = b->p;
+    Axis *a = n->lo->op == OP_cell && n->lo->buf->of_k == -1 ? n->lo->buf->of : NULL;
+    Expr *row = loop_use(p, outer->local);
+
+    return a != NULL && a->parent != NULL && all->lo->op == OP_int && all->lo->i == 0 &&
+           all->hi == lower_count(p, a) && outer->lo->op == OP_int && outer->lo->i == 0 &&
+           outer->hi == lower_count(p, a->parent) && n->lo == lower_first(p, a, row) &&
+           n->hi == lower_first(p, a, lower_add(p, row, ir_int(p, 1)));
+}
+
+static bool is_loop_once(const Node *n)
+{
+    return n->lo->op == OP_int && n->lo->i == 0 && n->hi->op == OP_int && n->hi->i == 1 &&
+           n->how == FOR_SERIAL;
+}
+
+static bool search(Begin *b, const Node **path, int depth, Node *const *n, int count);
+
+/* Two loops for one of the first nest. */
+static bool search_entries(Begin *b, const Node **path, int depth, const Node *rows)
+{
+    for (int i = 0; i < rows->nbody; i++) {
+        const Node *x = rows->body[i];
+
+        path[depth] = x;
+        if (x->kind == N_FOR && is_over_all(b, b->loop[depth], rows, x) &&
+            search(b, path, depth + 1, x->body, x->nbody))
+            return true;
+    }
+    return false;
+}
+
+/* Looks, through loops that are the same as those of the first nest, for the let of the element. */
+static bool search(Begin *b, const Node **path, int depth, Node *const *n, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const Node *x = n[i];
+
+        if (x->kind == N_FOR && is_loop_once(x) && depth < b->nloop &&
+            !is_loop_once(b->loop[depth]) && search(b, path, depth, x->body, x->nbody))
+            return true;
+        if (x->kind == N_FOR && depth < b->nloop) {
+            path[depth] = x;
+            if (is_same_loop(b, path, depth) && search(b, path, depth + 1, x->body, x->nbody))
+                return true;
+            if (search_entries(b, path, depth, x))
+                return true;
+        }
+        if (x->kind == N_LET && depth == b->nloop && x->value->op == OP_cell &&
+            x->value->buf == b->store->out->buf &&
+            renamed(b, path, depth, b->store->out) == x->value) {
+            b->found = n[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+static Node *with_value(Prog *p, Node *n, const Node *let, Expr *value)
+{
+    Node c = *n;
+    NodeList body = { 0 };
+
+    if (n == let) {
+        c.value = value;
+        return loop_node(p, &c);
+    }
+    for (int i = 0; i < n->nbody; i++)
+        lower_append(p, &body, with_value(p, n->body[i], let, value));
+    return lower_with_body(p, n, &body);
+}
+
+/* The value as the element would have kept it. */
+static Expr *kept_value(Begin *b, const Node *const *path)
+{
+    Expr *e = b->store->value;
+    double v;
+
+    if (e->op != OP_int && e->op != OP_real)
+        return renamed(b, path, b->nloop, e);
+    v = e->op == OP_int ? (double)e->i : e->f;
+    return ir_real(b->p, b->store->out->type == T_f32 ? (double)(float)v : v);
+}
+
+/* The let and the store at the end are the only mentions: then no element is met twice. */
+static bool merge(Kernel *k, int from)
+{
+    Begin b = { .p = k->p };
+    const Node *path[IR_MAX_FULL];
+    int to = from + 1, n = 0;
+
+    if (!is_begin(&b, k->phase[from]))
+        return false;
+    while (to < k->n && (n = mentions_in(&b, k->phase[to])) == 0)
+        to++;
+    if (to == k->n || n != 2 || !search(&b, path, 0, &k->phase[to], 1))
+        return false;
+    k->phase[to] = with_value(k->p, k->phase[to], b.found, kept_value(&b, path));
+    return true;
+}
+
+void lower_begins(Kernel *k)
+{
+    int n = 0;
+
+    for (int i = 0; i < k->n; i++)
+        if (!merge(k, i))
+            k->phase[n++] = k->phase[i];
+    k->n = n;
+    lower_done(k, k->p->stage);
+}

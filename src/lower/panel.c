@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Panels: a phase over rows, each a vector loop, becomes one over panels and rows: some elements of
+ * all rows first, then the next.  What is gathered then comes from a table of narrow rows, which a
+ * cache may hold; packed, the table is one block without gaps. */
+#include "lower/lower_int.h"
+
+typedef struct Panel {
+    Prog *p;
+    int width;
+    Node *vector;      /* the loop that is cut */
+    Expr *count;       /* of panels */
+    Expr *at, *length; /* where the panel begins, and its elements */
+    Expr *number;
+    NodeList pack; /* phases that pack */
+} Panel;
+
+static bool uses(Prog *p, Expr *e, Local *l)
+{
+    Memo memo = { 0 };
+
+    return lower_uses(p, e, l, &memo);
+}
+
+/* A phase over rows from the first, each one vector loop, after lets, that is the same for all. */
+static Node *vector_of(Prog *p, const Node *phase)
+{
+    Node *v = phase->nbody > 0 ? phase->body[phase->nbody - 1] : NULL;
+
+    if (phase->kind != N_FOR || phase->how != FOR_PARALLEL || phase->lanes > 1 || v == NULL ||
+        v->kind != N_FOR || v->how != FOR_VECTOR || v->lo->op != OP_int || v->lo->i != 0 ||
+        phase->lo->op != OP_int || phase->lo->i != 0 || uses(p, v->hi, phase->local))
+        return NULL;
+    for (int i = 0; i + 1 < phase->nbody; i++)
+        if (phase->body[i]->kind != N_LET || uses(p, v->hi, phase->body[i]->local))
+            return NULL;
+    return v;
+}
+
+/* row * length + k of a matrix whose rows are as long as the loop: then its row; or NULL. */
+static Expr *row_of(const Panel *c, Expr *cell)
+{
+    Dim dim[IR_MAX_FULL];
+    Expr *k = loop_use(c->p, c->vector->local), *at;
+
+    if (cell->op != OP_cell || cell->buf->of != NULL || cell->buf->kind == B_CONST ||
+        cell->buf->written || ir_dims(cell->buf, dim) != 2 || cell->arg[0]->op != OP_add ||
+        lower_dim_extent(c->p, cell->buf, dim[1]) != c->vector->hi)
+        return NULL;
+    at = cell->arg[0]->arg[0] == k ? cell->arg[0]->arg[1] : cell->arg[0]->arg[0];
+    if (at->op != OP_mul || (cell->arg[0]->arg[0] != k && cell->arg[0]->arg[1] != k))
+        return NULL;
+    if (at->arg[1] == c->vector->hi)
+        return at->arg[0];
+    return at->arg[0] == c->vector->hi ? at->arg[1] : NULL;
+}
+
+/* Whether the row is one that an index array names. */
+static void see_load(Expr *e, void *ctx)
+{
+    if (e->op == OP_cell)
+        *(bool *)ctx = true;
+}
+
+static bool is_gathered(const Panel *c, Expr *row)
+{
+    bool found = false;
+    Memo met = { 0 };
+
+    ir_visit(c->p, row, see_load, &found, &met);
+    return found && !uses(c->p, row, c->vector->local);
+}
+
+static Buf *packed(Panel *c, Buf *of)
+{
+    Prog *p = c->p;
+    Text name = { .arena = p->arena };
+    Buf *b = arena_copy(p->arena, of, sizeof *of);
+
+    text_f(&name, "%s.pack", of->name);
+    b->name = name.s;
+    b->kind = B_TEMP;
+    b->written = true;
+    return loop_own(p, b);
+}
+
+/* Element k of a row, in the panel that it is in. */
+static Expr *packed_cell(Panel *c, Buf *of, Expr *row, Expr *at, Expr *length, Expr *k)
+{
+    Prog *p = c->p;
+    Dim dim[IR_MAX_FULL];
+    Expr *base, *index;
+
+    ir_dims(of, dim);
+    base = lower_sub(p, lower_mul(p, at, lower_dim_extent(p, of, dim[0])), at);
+    index = lower_add(p, lower_add(p, base, lower_mul(p, row, length)), k);
+    return loop_cell(p, packed(c, of), &index, 1, 1);
+}
+
+/* for x: for panels: pack[...] = of[x, k] */
+static void add_pack(Panel *c, Buf *of)
+{
+    Prog *p = c->p;
+    Dim dim[IR_MAX_FULL];
+    Local *x = loop_local(p, "x", T_i64, 1), *n = loop_local(p, "panel", T_i64, 1),
+          *k = loop_local(p, "k", T_i64, 1);
+    Expr *at = lower_mul(p, loop_use(p, n), ir_int(p, c->width)),
+         *end = ir_op2(p, OP_min, lower_add(p, at, ir_int(p, c->width)), c->vector->hi),
+         *from = lower_add(p, lower_mul(p, loop_use(p, x), c->vector->hi), loop_use(p, k));
+    Node store = { .kind = N_STORE, .op = A_SET, .value = loop_cell(p, of, &from, 1, 1) },
+         row = { .kind = N_FOR, .local = k, .lo = at, .hi = end },
+         panels = { .kind = N_FOR, .local = n, .lo = ir_int(p, 0), .hi = c->count },
+         all = { .kind = N_FOR, .local = x, .lo = ir_int(p, 0), .how = FOR_PARALLEL };
+    NodeList one = { 0 }, two = { 0 }, three = { 0 };
+
+    ir_dims(of, dim);
+    all.hi = lower_dim_extent(p, of, dim[0]);
+    all.label = packed(c, of)->name;
+    store.out = packed_cell(c, of, loop_use(p, x), at, lower_sub(p, end, at), loop_use(p, k));
+    lower_append(p, &one, loop_node(p, &store));
+    lower_append(p, &two, lower_with_body(p, &row, &one));
+    lower_append(p, &three, lower_with_body(p, &panels, &two));
+    lower_append(p, &c->pack, lower_with_body(p, &all, &three));
+}
+
+static Expr *from_pack(Prog *p, Expr *e, void *ctx)
+{
+    Panel *c = ctx;
+    Expr *row = row_of(c, e);
+    bool known = false;
+
+    if (row == NULL || !is_gathered(c, row))
+        return e;
+    for (int i = 0; i < c->pack.n && !known; i++)
+        known = c->pack.node[i]->label == packed(c, e->buf)->name;
+    if (!known)
+        add_pack(c, e->buf);
+    return packed_cell(c, e->buf, row, c->at, c->length, loop_use(p, c->vector->local));
+}
+
+/* for q in 0..panels * rows: row q % rows, panel q / rows */
+static Node *over_panels(Panel *c, Node *phase, bool pack)
+{
+    Prog *p = c->p;
+    Local *q = loop_local(p, "q", T_i64, 1), *n = loop_local(p, "panel", T_i64, 1),
+          *i = loop_local(p, phase->local->name, T_i64, 1);
+    Node outer = *phase, let = { .kind = N_LET, .label = phase->label }, *v = c->vector;
+    Expr *end;
+    NodeList body = { 0 };
+    Memo memo = { 0 };
+
+    outer.local = q;
+    outer.hi = lower_mul(p, c->count, phase->hi);
+    let.local = n;
+    let.value = ir_op2(p, OP_div, loop_use(p, q), phase->hi);
+    lower_append(p, &body, loop_node(p, &let));
+    let.local = i;
+    let.value = lower_sub(p, loop_use(p, q), lower_mul(p, loop_use(p, n), phase->hi));
+    lower_append(p, &body, loop_node(p, &let));
+    c->at = lower_mul(p, loop_use(p, n), ir_int(p, c->width));
+    end = ir_op2(p, OP_min, lower_add(p, c->at, ir_int(p, c->width)), v->hi);
+    c->length = lower_sub(p, end, c->at);
+    for (int k = 0; k + 1 < phase->nbody; k++)
+        lower_append(p, &body, loop_replace(p, phase->body[k], phase->local, loop_use(p, i)));
+    v = loop_replace(p, v, phase->local, loop_use(p, i));
+    if (pack)
+        v = loop_rewrite(p, v, from_pack, c, &memo);
+    v = loop_node(p, v);
+    v->lo = c->at;
+    v->hi = end;
+    lower_append(p, &body, v);
+    return lower_with_body(p, &outer, &body);
+}
+
+void lower_panels(Kernel *k, int width, bool pack)
+{
+    NodeList out = { 0 };
+
+    for (int i = 0; i < k->n; i++) {
+        Panel c = { .p = k->p, .width = width, .vector = vector_of(k->p, k->phase[i]) };
+        Node *n = k->phase[i];
+
+        if (width > 0 && c.vector != NULL) {
+            c.count = ir_op2(k->p, OP_div, lower_add(k->p, c.vector->hi, ir_int(k->p, width - 1)),
+                             ir_int(k->p, width));
+            n = over_panels(&c, n, pack);
+        }
+        for (int j = 0; j < c.pack.n; j++)
+            lower_append(k->p, &out, c.pack.node[j]);
+        lower_append(k->p, &out, n);
+    }
+    k->phase = out.node;
+    k->n = k->cap = out.n;
+    lower_done(k, k->p->stage);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * What of a phase can be cut into parts, and why not: all that it does must be sums (or extrema)
+ * that can be combined from those of the parts, to the same bits where no operation rounds. */
+#include "lower/parts_int.h"
+
+enum {
+    MOST_SMALL = 1024, /* elements of an array that each part of a sum may have for itself */
+    MOST_DIM = 256     /* constant extents that need not be looped over */
+};
+
+bool parts_is_row_loop(const Cut *c, const Node *n)
+{
+    return n->kind == N_FOR && c->start != NULL && n->lo == c->lo && n->hi == c->hi;
+}
+
+/* The entries that hang on the phase's rows, which are all that there are: the first loop over
+ * some. */
+static void find_entries(Cut *c, const Node *n)
+{
+    Expr *row = loop_use(c->p, c->row);
+
+    for (int i = 0; i < n->nbody && c->start == NULL; i++) {
+        const Node *b = n->body[i];
+        Expr *lo = b->kind == N_FOR ? b->lo : NULL;
+
+        if (lo != NULL && lo->op == OP_cell && lo->buf->of != NULL && lo->buf->of_k == -1 &&
+            lo->buf->of->extent == X_SEG && lo->arg[0] == row &&
+            c->phase->hi == lower_count(c->p, lo->buf->of->parent)) {
+            c->start = lo->buf;
+            c->lo = lo;
+            c->hi = lower_cell(c->p, lo->buf, lower_add(c->p, row, ir_int(c->p, 1)));
+        }
+        find_entries(c, b);
+    }
+}
+
+void parts_find(Cut *c)
+{
+    find_entries(c, c->phase);
+}
+
+static const Node *loop_of(const Node *n, const Local *l)
+{
+    const Node *found = n->kind == N_FOR && n->local == l ? n : NULL;
+
+    for (int i = 0; i < n->nbody && found == NULL; i++)
+        found = loop_of(n->body[i], l);
+    return found;
+}
+
+/* Whether the loops go over all of a dimension, or it is short: so that to begin it for each part
+ * costs no more than what is added to it. */
+static bool is_covered(Cut *c, Expr *index, Expr *extent)
+{
+    const Node *loop = index->op == OP_local ? loop_of(c->phase, index->local) : NULL;
+
+    if (extent->op == OP_int && extent->i <= MOST_DIM)
+        return true;
+    return loop != NULL && loop->lo->op == OP_int && loop->lo->i == 0 && loop->hi == extent;
+}
+
+/* Whether an element is its row's own, and no other than its row's iteration can tell it. */
+static bool is_of_row(Cut *c, Expr *out, int *row_dim)
+{
+    Dim dim[IR_MAX_FULL];
+    int n = ir_dims(out->buf, dim);
+    Memo memo = { 0 };
+
+    *row_dim = -1;
+    for (int d = 0; d < n; d++) {
+        Expr *extent = lower_dim_extent(c->p, out->buf, dim[d]);
+
+        if (*row_dim < 0 && out->arg[d] == loop_use(c->p, c->row) && extent == c->phase->hi)
+            *row_dim = d;
+        else if (lower_uses(c->p, out->arg[d], c->row, &memo) ||
+                 !is_covered(c, out->arg[d], extent))
+            return false;
+    }
+    return *row_dim >= 0;
+}
+
+static bool is_small(Cut *c, const Buf *b)
+{
+    Dim dim[IR_MAX_FULL];
+    int n = ir_dims(b, dim);
+    int64_t all = 1;
+
+    for (int d = 0; d < n; d++) {
+        Expr *e = lower_dim_extent(c->p, b, dim[d]);
+
+        if (e->op != OP_int || int_mul(all, e->i, &all) || all > MOST_SMALL)
+            return false;
+    }
+    return true;
+}
+
+static const char *say(Cut *c, const char *fmt, const Buf *b)
+{
+    Text t = { .arena = c->p->arena };
+
+    text_f(&t, fmt, b->name);
+    return t.s;
+}
+
+/* Why this store cannot be cut; NULL: it can. */
+static const char *refuse_store(Cut *c, const Node *n, int *row_dim)
+{
+    const Buf *b = n->out->op == OP_cell ? n->out->buf : NULL;
+
+    *row_dim = -1;
+    if (b == NULL)
+        return "it uses registers";
+    if (n->op == A_SET)
+        return say(c, "iterations may write the same element of %s", b);
+    if (n->nat > 0)
+        return say(c, "the first winner of %s counts, so they are met in order", b);
+    if (n->op == A_ADD && !ir_type[b->type].floats)
+        return say(c, "%s is a sum of integers, and whether it overflows depends on the order", b);
+    if (b->nfull + 4 > IR_MAX_RANK)
+        return say(c, "%s has too many dimensions to be cut", b);
+    if (c->is_small && !is_small(c, b))
+        return say(c, "iterations add to the same elements of %s, which may be many", b);
+    if (!c->is_small && !is_of_row(c, n->out, row_dim))
+        return say(c, "rows of %s are not one iteration's", b);
+    return NULL;
+}
+
+static void note_store(Cut *c, const Node *n)
+{
+    int row_dim, i = 0;
+
+    c->no = c->no != NULL ? c->no : refuse_store(c, n, &row_dim);
+    if (c->no != NULL)
+        return;
+    while (i < c->n && c->whole[i] != n->out->buf)
+        i++;
+    if (i == IR_MAX_RANK || (i < c->n && c->row_dim[i] != row_dim)) {
+        c->no = "it writes too many arrays to be cut";
+        return;
+    }
+    c->whole[i] = n->out->buf;
+    c->row_dim[i] = row_dim;
+    c->n = i == c->n ? i + 1 : c->n;
+}
+
+/* Looks at all stores; each is to be inside of one loop over the entries that are cut. */
+static void note_stores(Cut *c, const Node *n, bool inside)
+{
+    bool row = parts_is_row_loop(c, n);
+
+    if (n->kind > N_CHECK)
+        c->no = "it builds an axis";
+    else if (n->kind == N_STORE && c->start != NULL && !inside)
+        c->no = "not all that it adds is of the entries of a row";
+    else if (row && inside)
+        c->no = "a row is gone over inside of itself";
+    else if (n->kind == N_STORE)
+        note_store(c, n);
+    for (int i = 0; i < n->nbody && c->no == NULL; i++)
+        note_stores(c, n->body[i], inside || row);
+}
+
+static void see_read(Expr *e, void *ctx)
+{
+    Cut *c = ctx;
+
+    for (int i = 0; e->op == OP_cell && i < c->n; i++)
+        if (e->buf == c->whole[i])
+            c->no = say(c, "%s is read where it is added to", e->buf);
+}
+
+static void note_reads(Cut *c, const Node *n, Memo *met)
+{
+    Expr *part[] = { n->lo, n->hi, n->cond, n->value };
+
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        if (part[i] != NULL)
+            ir_visit(c->p, part[i], see_read, c, met);
+    for (int i = 0; n->kind == N_STORE && i < n->out->nargs; i++)
+        ir_visit(c->p, n->out->arg[i], see_read, c, met);
+    for (int i = 0; i < n->nbody; i++)
+        note_reads(c, n->body[i], met);
+}
+
+bool parts_can_cut(Cut *c)
+{
+    Memo met = { 0 };
+
+    c->no = NULL;
+    c->n = 0;
+    note_stores(c, c->phase, false);
+    if (c->no == NULL)
+        note_reads(c, c->phase, &met);
+    return c->no == NULL && c->n > 0;
+}

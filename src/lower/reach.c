@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Marks that structure knows: where nothing but empty rows keeps a statement from an element, the
+ * element begins with its fill or with what changes nothing, as its row says.  Its marks and the
+ * phase that would ask them go. */
+#include "lower/lower_int.h"
+
+enum { MOST_LOOPS = 32 };
+
+typedef struct Marked { /* of one array of marks */
+    Kernel *k;
+    Buf *hit;
+    const Node *loop[MOST_LOOPS]; /* around the store that marks, outermost first */
+    int nloop;
+    const Node *store;
+    int begin, end; /* the phases before and after it that mention the marks */
+    int mentions;
+} Marked;
+
+/* The array that the last companion of a store is in, when it is one of marks; or NULL. */
+static Buf *mark_of(const Node *n)
+{
+    Buf *b = n->kind == N_STORE && n->nat > 0 ? n->at[n->nat - 1].out->buf : NULL;
+
+    return b != NULL && loop_is_own(b) ? b : NULL;
+}
+
+/* The store, through nothing but loops: branches decide what structure does not tell. */
+static bool find_store(Marked *r, const Node *n)
+{
+    if (mark_of(n) == r->hit) {
+        r->store = n;
+        return n->nat == 1 && (n->op == A_ADD || ir_is_float(n->out));
+    }
+    if (n->kind != N_FOR || r->nloop == MOST_LOOPS)
+        return false;
+    r->loop[r->nloop++] = n;
+    for (int i = 0; i < n->nbody; i++)
+        if (find_store(r, n->body[i]))
+            return true;
+    r->nloop--;
+    return false;
+}
+
+static void count_mention(Expr *e, void *ctx)
+{
+    Marked *r = ctx;
+
+    r->mentions += e->op == OP_cell && e->buf == r->hit;
+}
+
+static bool mentions(Marked *r, int phase)
+{
+    Memo met = { 0 };
+
+    r->mentions = 0;
+    loop_visit(r->k->p, r->k->phase[phase], count_mention, r, &met);
+    return r->mentions > 0;
+}
+
+static int marking_stores(const Node *n, const Buf *hit)
+{
+    int sum = mark_of(n) == hit;
+
+    for (int i = 0; i < n->nbody; i++)
+        sum += marking_stores(n->body[i], hit);
+    return sum;
+}
+
+/* One phase that sets the marks, one that has the only store with them, one that asks them. */
+static bool find_phases(Marked *r)
+{
+    int phase[3], n = 0;
+
+    for (int i = 0; i < r->k->n; i++)
+        if (mentions(r, i)) {
+            if (n == 3)
+                return false;
+            phase[n++] = i;
+        }
+    if (n != 3 || marking_stores(r->k->phase[phase[1]], r->hit) != 1)
+        return false;
+    r->begin = phase[0];
+    r->end = phase[2];
+    return find_store(r, r->k->phase[phase[1]]);
+}
+
+static const Node *innermost(const Node *n)
+{
+    while (n->kind == N_FOR && n->body[0]->kind == N_FOR)
+        n = n->body[0];
+    return n;
+}
+
+/* The place of the element where this loop's variable stands; -1: it is added up over. */
+static int place_of(const Marked *r, const Node *loop)
+{
+    for (int d = 0; d < r->store->out->nargs; d++)
+        if (r->store->out->arg[d] == loop_use(r->k->p, loop->local))
+            return d;
+    return -1;
+}
+
+/* Whether the loops reach each index of the element: one loop for each, over all that there are. */
+static bool is_everywhere(const Marked *r)
+{
+    const Node *dim = r->k->phase[r->begin];
+
+    for (int d = 0; d < r->store->out->nargs; d++, dim = dim->body[0]) {
+        bool found = false;
+
+        for (int i = 0; i < r->nloop && !found; i++)
+            found = place_of(r, r->loop[i]) == d && r->loop[i]->lo == dim->lo &&
+                    r->loop[i]->hi == dim->hi;
+        if (!found)
+            return false;
+        for (int k = 0; k < d; k++)
+            if (r->store->out->arg[k] == r->store->out->arg[d])
+                return false;
+    }
+    return true;
+}
+
+typedef struct Known {
+    const Marked *r;
+    bool fails;
+} Known;
+
+/* Known before the statement runs: structure, at indices of the element. */
+static void see_unknown(Expr *e, void *ctx)
+{
+    Known *k = ctx;
+    bool known = e->op == OP_int || e->op == OP_size || e->op == OP_count || e->op == OP_add ||
+                 e->op == OP_sub || e->op == OP_mul;
+
+    if (e->op == OP_cell)
+        known = e->buf->of != NULL && e->buf->of->extent != X_BUILT;
+    for (int d = 0; e->op == OP_local && d < k->r->store->out->nargs; d++)
+        known = known || k->r->store->out->arg[d] == e;
+    k->fails = k->fails || !known;
+}
+
+/* That the loops that are added up over are not empty, in terms of the element's indices x; NULL:
+ * they never are. */
+static bool condition(const Marked *r, Expr *const *x, Expr **out)
+{
+    Prog *p = r->k->p;
+    Known known = { r, false };
+    Memo met = { 0 };
+
+    *out = NULL;
+    for (int i = 0; i < r->nloop; i++) {
+        const Node *l = r->loop[i];
+
+        bool some = l->lo->op == OP_int && l->hi->op == OP_int && l->lo->i < l->hi->i;
+
+        if (some || place_of(r, l) >= 0)
+            continue;
+        ir_visit(p, l->lo, see_unknown, &known, &met);
+        ir_visit(p, l->hi, see_unknown, &known, &met);
+        *out = lower_both(p, *out, ir_op2(p, OP_lt, l->lo, l->hi));
+    }
+    for (int d = 0; *out != NULL && !known.fails && d < r->store->out->nargs; d++) {
+        Node *n = loop_node(p, &(Node){ .kind = N_LET, .value = *out });
+
+        *out = loop_replace(p, n, r->store->out->arg[d]->local, x[d])->value;
+    }
+    return !known.fails;
+}
+
+/* The nest of loops with another body. */
+static Node *with_innermost(Prog *p, const Node *n, const NodeList *body)
+{
+    NodeList one = { 0 };
+
+    if (n->body[0]->kind != N_FOR)
+        return lower_with_body(p, n, body);
+    lower_append(p, &one, with_innermost(p, n->body[0], body));
+    return lower_with_body(p, n, &one);
+}
+
+static Node *begin_with(const Marked *r, Expr *reached, Expr *fill)
+{
+    const Node *n = r->k->phase[r->begin], *in = innermost(n);
+    Prog *p = r->k->p;
+    NodeList body = { 0 };
+
+    for (int i = 0; i < in->nbody; i++) {
+        Node s = *in->body[i];
+
+        if (s.out->buf == r->hit)
+            continue;
+        if (s.out->buf == r->store->out->buf && reached != NULL)
+            s.value = ir_node(p, OP_select, (Expr *[]){ reached, s.value, fill }, 3);
+        lower_append(p, &body, loop_node(p, &s));
+    }
+    return with_innermost(p, n, &body);
+}
+
+/* What is left to do for elements whose sums are complete: nothing, or they are rounded. */
+static Node *end_with(const Marked *r)
+{
+    const Node *n = r->k->phase[r->end];
+    Node s = *innermost(n)->body[0];
+    NodeList body = { 0 };
+
+    s.value = s.value->arg[1];
+    if (s.value == s.out)
+        return NULL;
+    lower_append(r->k->p, &body, loop_node(r->k->p, &s));
+    return with_innermost(r->k->p, n, &body);
+}
+
+static Node *without_mark(const Marked *r, Node *n)
+{
+    Prog *p = r->k->p;
+    NodeList body = { 0 };
+    Node c = *n;
+
+    if (n == r->store) {
+        c.nat = 0;
+        c.at = NULL;
+        return loop_node(p, &c);
+    }
+    for (int i = 0; i < n->nbody; i++)
+        lower_append(p, &body, without_mark(r, n->body[i]));
+    return lower_with_body(p, n, &body);
+}
+
+/* Phases made for one element after the other: a nest of loops, or for a single element no loop. */
+static bool is_nest(const Marked *r, const Node *n)
+{
+    int depth = 0;
+
+    for (; n->kind == N_FOR && n->nbody > 0; n = n->body[0])
+        depth++;
+    return n->kind == N_STORE && depth == r->store->out->nargs && depth > 0;
+}
+
+static void drop_marks(Kernel *k, Buf *hit)
+{
+    Marked r = { .k = k, .hit = hit };
+    Expr *reached, *ask;
+    int n = 0;
+
+    if (!find_phases(&r) || !is_nest(&r, k->phase[r.begin]) || !is_nest(&r, k->phase[r.end]) ||
+        !is_everywhere(&r))
+        return;
+    ask = innermost(k->phase[r.end])->body[0]->value;
+    if (ask->op != OP_select ||
+        !condition(&r, innermost(k->phase[r.begin])->body[0]->out->arg, &reached))
+        return;
+    k->phase[r.begin] = begin_with(&r, reached, ask->arg[2]);
+    k->phase[r.end] = end_with(&r);
+    for (int i = 0; i < k->n; i++)
+        if (k->phase[i] != NULL)
+            k->phase[n++] = i > r.begin && i < r.end ? without_mark(&r, k->phase[i]) : k->phase[i];
+    k->n = n;
+}
+
+typedef struct Marks {
+    Buf **buf;
+    int n, cap;
+} Marks;
+
+static void collect(Prog *p, const Node *n, Marks *all)
+{
+    if (mark_of(n) != NULL) {
+        all->buf = arena_grow(p->arena, all->buf, all->n, &all->cap, sizeof *all->buf);
+        all->buf[all->n++] = mark_of(n);
+    }
+    for (int i = 0; i < n->nbody; i++)
+        collect(p, n->body[i], all);
+}
+
+void lower_reach(Kernel *k)
+{
+    Marks all = { 0 };
+
+    for (int i = 0; i < k->n; i++)
+        collect(k->p, k->phase[i], &all);
+    for (int i = 0; i < all.n; i++)
+        drop_marks(k, all.buf[i]);
+}

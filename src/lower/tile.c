@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Registers: what a loop adds to again and again is kept in a register while the loop runs.  Where
+ * the elements are those of a vector loop inside it, the vector loop comes out and takes as many
+ * registers at once as there are: the lanes of an output row, while the entries of the row pass.
+ * Each element still gets its terms in the same order. */
+#include "lower/lower_int.h"
+
+/* Of a sum over lanes: enough to overlap two steps of its chain; more would only have to be added
+ * up at the end of each short row. */
+enum { SUM_REGISTERS = 2 };
+
+typedef struct Tile {
+    Prog *p;
+    const Node *phase;
+    LowerTile how;
+    Memo kept; /* see lower_is_kept */
+} Tile;
+
+/* Sums through registers: let r = out, for each; then what adds to them; then out = r.  With a
+ * vector loop around all of it, or not. */
+typedef struct Unit {
+    const Node *vector; /* its head; or NULL */
+    NodeList let, core, store;
+    int loops; /* that the registers outlive */
+} Unit;
+
+static bool is_sum(Tile *t, const Node *n)
+{
+    return n->kind == N_STORE && n->nat == 0 && n->op != A_SET && n->out->op == OP_cell &&
+           (n->out->buf->type == T_f32 || n->out->buf->type == T_f64) &&
+           lower_is_kept(t->p, t->phase, n->value, &t->kept);
+}
+
+static bool are_sums(Tile *t, const Node *n)
+{
+    for (int i = 0; i < n->nbody; i++)
+        if (!is_sum(t, n->body[i]))
+            return false;
+    return n->nbody > 0;
+}
+
+/* Two elements of one array may be the same one: only what surely differs has registers apart. */
+static bool are_apart(Node *const *store, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < i; k++)
+            if (store[i]->out != store[k]->out && store[i]->out->buf == store[k]->out->buf &&
+                !lower_differ(store[i]->out->arg[0], store[k]->out->arg[0]))
+                return false;
+    return true;
+}
+
+static Local *register_of(const Unit *u, Expr *out)
+{
+    for (int i = 0; i < u->let.n; i++)
+        if (u->let.node[i]->value == out)
+            return u->let.node[i]->local;
+    return NULL;
+}
+
+/* The store, to a register: one for all stores to one element. */
+static Node *through_register(Tile *t, Unit *u, const Node *store)
+{
+    Prog *p = t->p;
+    Local *l = register_of(u, store->out);
+    Node n = *store, let = { .kind = N_LET, .label = n.label, .value = n.out },
+         set = { .kind = N_STORE, .label = n.label, .op = A_SET, .out = n.out };
+
+    if (l == NULL) {
+        l = loop_local(p, NULL, (Type)store->out->type, u->vector != NULL ? u->vector->lanes : 1);
+        let.local = l;
+        set.value = loop_use(p, l);
+        lower_append(p, &u->let, loop_node(p, &let));
+        lower_append(p, &u->store, loop_node(p, &set));
+    }
+    n.out = loop_use(p, l);
+    return loop_node(p, &n);
+}
+
+static int power_below(int n)
+{
+    int r = 1;
+
+    while (2 * r <= n)
+        r *= 2;
+    return r;
+}
+
+/* An innermost loop of sums: in lanes, over lanes, or one by one. */
+static bool innermost(Tile *t, const Node *n, Unit *u)
+{
+    Node *in = lower_in_lanes(t->p, n, t->how.bytes), *over = NULL;
+    NodeList sum = { 0 };
+    Memo memo = { 0 };
+
+    *u = (Unit){ .vector = in };
+    if (in == NULL) {
+        over = lower_over_lanes(t->p, n, t->how.bytes);
+        n = over != NULL ? over : n;
+        for (int i = 0; i < n->nbody; i++)
+            if (lower_uses(t->p, n->body[i]->out, n->local, &memo) ||
+                !lower_is_inside(t->p, t->phase, n->body[i]->out))
+                return false;
+    }
+    for (int i = 0; i < n->nbody; i++)
+        lower_append(t->p, &sum, through_register(t, u, (in != NULL ? in : n)->body[i]));
+    if (in != NULL) {
+        u->core = sum;
+        return true;
+    }
+    lower_append(t->p, &u->core, lower_with_body(t->p, n, &sum));
+    if (over != NULL)
+        u->core.node[0]->regs = SUM_REGISTERS;
+    u->loops = 1;
+    return true;
+}
+
+/* Whether e is as it is for every iteration of the block: no loop or let of it is in e. */
+static bool is_outside(Tile *t, const Node *block, Expr *e)
+{
+    Memo memo = { 0 };
+
+    if (block->kind == N_FOR && lower_uses(t->p, e, block->local, &memo))
+        return false;
+    for (int i = 0; i < block->nbody; i++) {
+        Memo of_let = { 0 };
+
+        if (block->body[i]->kind == N_LET && lower_uses(t->p, e, block->body[i]->local, &of_let))
+            return false;
+    }
+    return true;
+}
+
+static bool can_leave(Tile *t, const Node *block, const Unit *u)
+{
+    for (int i = 0; i < u->let.n; i++)
+        if (!is_outside(t, block, u->let.node[i]->value) ||
+            !lower_is_inside(t->p, t->phase, u->let.node[i]->value))
+            return false;
+    return u->vector == NULL ||
+           (is_outside(t, block, u->vector->lo) && is_outside(t, block, u->vector->hi) &&
+            lower_is_sure(t->p, t->phase, u->vector->lo) &&
+            lower_is_sure(t->p, t->phase, u->vector->hi));
+}
+
+/* A branch decided whether there is a store, and now there is one in any case: of elements that no
+ * other iteration of the phase has. */
+static bool are_owned(Tile *t, const Unit *u)
+{
+    if (t->phase->kind != N_FOR || t->phase->how != FOR_PARALLEL)
+        return true;
+    for (int i = 0; i < u->let.n; i++)
+        if (!lower_is_stepped(t->p, u->let.node[i]->value->arg[0], t->phase->local))
+            return false;
+    return true;
+}
+
+static bool unit_of(Tile *t, const Node *n, Unit *u);
+
+/* A loop or a branch whose last node is a unit, after nothing but lets and checks. */
+static bool around(Tile *t, const Node *n, Unit *u)
+{
+    NodeList body = { 0 };
+
+    for (int i = 0; i + 1 < n->nbody; i++) {
+        if (n->body[i]->kind != N_LET && n->body[i]->kind != N_CHECK)
+            return false;
+        lower_append(t->p, &body, n->body[i]);
+    }
+    if (n->nbody == 0 || !unit_of(t, n->body[n->nbody - 1], u) || !can_leave(t, n, u))
+        return false;
+    for (int i = 0; i < u->core.n; i++)
+        lower_append(t->p, &body, u->core.node[i]);
+    u->core = (NodeList){ 0 };
+    lower_append(t->p, &u->core, lower_with_body(t->p, n, &body));
+    u->loops += n->kind == N_FOR;
+    return true;
+}
+
+static bool unit_of(Tile *t, const Node *n, Unit *u)
+{
+    if (n->kind == N_IF)
+        return around(t, n, u) && are_owned(t, u);
+    if (n->kind != N_FOR || n->how != FOR_SERIAL)
+        return false;
+    if (!are_sums(t, n))
+        return around(t, n, u);
+    return n->nbody <= t->how.registers && are_apart(n->body, n->nbody) && innermost(t, n, u);
+}
+
+static void put_unit(Tile *t, const Unit *u, NodeList *out)
+{
+    const NodeList *part[] = { &u->let, &u->core, &u->store };
+    NodeList body = { 0 }, *to = u->vector != NULL ? &body : out;
+    Node *v;
+
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < part[i]->n; k++)
+            lower_append(t->p, to, part[i]->node[k]);
+    if (u->vector == NULL)
+        return;
+    v = lower_with_body(t->p, u->vector, &body);
+    v->regs = power_below(t->how.registers / u->let.n);
+    lower_append(t->p, out, v);
+}
+
+static NodeList tile_list(Tile *t, Node *const *n, int count)
+{
+    NodeList out = { 0 }, body;
+    Unit u;
+
+    for (int i = 0; i < count; i++)
+        if (unit_of(t, n[i], &u) && u.loops > 0) {
+            put_unit(t, &u, &out);
+        } else {
+            body = tile_list(t, n[i]->body, n[i]->nbody);
+            lower_append(t->p, &out, lower_with_body(t->p, n[i], &body));
+        }
+    return out;
+}
+
+void lower_tiles(Kernel *k, LowerTile how)
+{
+    for (int i = 0; i < k->n; i++) {
+        Tile t = { .p = k->p, .phase = k->phase[i], .how = how };
+        NodeList out;
+
+        if (lower_has_registers(k->phase[i]))
+            continue;
+        out = tile_list(&t, &k->phase[i], 1);
+        k->phase[i] = lower_phase(k->p, &out);
+        k->phase[i]->label = t.phase->label;
+    }
+    lower_done(k, k->p->stage);
+}

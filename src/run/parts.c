@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Rows and ranges cut into parts, once for a structure and by nothing else. */
+#include "run/run.h"
+
+static int64_t start_at(const void *start, int bytes, int64_t i)
+{
+    return bytes == 4 ? ((const int32_t *)start)[i] : ((const int64_t *)start)[i];
+}
+
+static int64_t parts_of(int64_t entries, int64_t limit)
+{
+    return entries <= limit ? 0 : entries / limit + (entries % limit != 0);
+}
+
+void run_count_parts(const void *start, int bytes, int64_t n, int64_t part, RunParts *out)
+{
+    int64_t before = start_at(start, bytes, 0);
+    int64_t share = (start_at(start, bytes, n) - before) / RUN_MAX_PARTS;
+
+    part = part > 0 ? part : RUN_PART;
+    *out = (RunParts){ .limit = share > part ? share : part };
+    for (int64_t i = 0; i < n; i++) {
+        int64_t next = start_at(start, bytes, i + 1), k = parts_of(next - before, out->limit);
+
+        out->rows += k > 0;
+        out->parts += k;
+        before = next;
+    }
+}
+
+void run_fill_parts(const void *start, int bytes, int64_t n, RunParts *out)
+{
+    int64_t l = 0, q = 0, e = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        int64_t first = start_at(start, bytes, i), m = start_at(start, bytes, i + 1) - first;
+        int64_t k = parts_of(m, out->limit);
+
+        if (k == 0)
+            continue;
+        out->row[l] = i;
+        out->first[l++] = q;
+        for (int64_t j = 0; j < k; j++, q++) {
+            out->part_row[q] = i;
+            out->shift[q] = first - e;
+            out->start[q] = e + run_piece(m, k, j);
+        }
+        e += m;
+    }
+    out->first[l] = q;
+    out->start[q] = e;
+}
+
+int64_t run_count_pieces(int64_t n, int64_t part)
+{
+    int64_t k = n / (part > 0 ? part : 1);
+
+    return n <= 0 ? 0 : k < 1 ? 1 : k > RUN_MAX_PARTS ? RUN_MAX_PARTS : k;
+}
+
+/* The first n % pieces of them get one more. */
+int64_t run_piece(int64_t n, int64_t pieces, int64_t q)
+{
+    int64_t rest = n % pieces;
+
+    return n / pieces * q + (q < rest ? q : rest);
+}
+
+/* The last row that begins at e or before. */
+static int64_t row_of(const void *start, int bytes, int64_t n, int64_t e)
+{
+    int64_t lo = 0, hi = n;
+
+    while (hi - lo > 1) {
+        int64_t mid = lo + (hi - lo) / 2;
+
+        if (start_at(start, bytes, mid) <= e)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+void run_rows_of(const void *start, int bytes, int64_t n, int64_t from, int64_t to,
+                 int64_t *out_row, int64_t *out_end)
+{
+    *out_row = row_of(start, bytes, n, from);
+    *out_end = to > from ? row_of(start, bytes, n, to - 1) + 1 : *out_row;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Schedules: how the loops of a program are arranged, which does not change what it computes.  A
+ * schedule is text, so that it can be read, kept and be part of a kernel's key. */
+#ifndef WEFT_SCHED_H
+#define WEFT_SCHED_H
+
+#include "base/base.h"
+
+/* sched.c: steps and their numbers. */
+typedef enum SchedStep {
+    SCHED_TILE,  /* vector registers that the sums of a loop may take */
+    SCHED_AHEAD, /* bytes of gathered rows that are on their way at a time */
+    SCHED_PANEL, /* elements of a row that are done for all rows before the next */
+    SCHED_PACK,  /* 1: the panels of gathered rows are laid out one after the other first */
+    SCHED_STREAM, /* 1: results that nothing reads go past the caches */
+    SCHED_JAM,   /* 1: sums over lanes run four at a time */
+    SCHED_STEPS
+} SchedStep;
+
+typedef struct Sched {
+    int step[SCHED_STEPS];
+} Sched;
+
+typedef struct SchedInfo {
+    const char *name, *note;
+    int least, most; /* of its number */
+} SchedInfo;
+extern const SchedInfo sched_step[SCHED_STEPS];
+
+/* What is done when nothing else is said, with so many vector registers of so many bytes. */
+Sched sched_default(int registers, int bytes);
+/* Changes what the text mentions: "tile 8; panel 64; pack 1".  Throws ST_ARG. */
+void sched_parse(Err *, const char *text, Sched *);
+void sched_print(Text *, const Sched *);
+
+#endif

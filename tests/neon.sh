@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+#
+# Kernels for NEON on a machine that has none: the tests of kernels, built by a cross compiler, run
+# under qemu's emulation of a process.  It starts the cross compiler itself, outside the emulation.
+set -u
+cd "$(dirname "$0")/.."
+. tests/tool.sh
+
+need aarch64-linux-gnu-gcc "NEON" "gcc-aarch64-linux-gnu libc6-dev-arm64-cross" || exit 0
+need qemu-aarch64 "NEON" qemu-user || exit 0
+tests/tree.sh neon || exit 1
+
+export WEFT_CC=aarch64-linux-gnu-gcc
+kernel() { qemu-aarch64 -L /usr/aarch64-linux-gnu build/neon/weft_kernel "$@"; }
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+code=0
+kernel files cc examples/*.weft tests/kernel/cases/*.weft >"$log" 2>&1 || code=1
+kernel run "${1:-300}" 40001 cc 150 >>"$log" 2>&1 || code=1
+grep -v ' passed, ' "$log"
+awk '/^[0-9]+ passed, [0-9]+ failed/ { p += $1; f += $3 }
+     END { printf "%d passed, %d failed\n", p, f }' "$log"
+exit $code

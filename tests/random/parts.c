@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * What a plan puts into axes of parts, written apart from it and with limits so low that small
+ * programs have long rows and several parts. */
+#include "random/random.h"
+
+typedef struct List {
+    Arena *a;
+    int64_t *v;
+    int n, cap;
+} List;
+
+static void add(List *l, int64_t v)
+{
+    l->v = arena_grow(l->a, l->v, l->n, &l->cap, sizeof *l->v);
+    l->v[l->n++] = v;
+}
+
+static void put(Arena *a, Array *to, const List *l)
+{
+    *to = array_new(a, T_i64, l->n);
+    for (int i = 0; i < l->n; i++)
+        array_set(to, i, l->v[i], 0);
+}
+
+/* Parts of `limit` entries, and a rest. */
+static void long_rows(Arena *a, const Array *start, Env *env, const Axis *e, int64_t limit)
+{
+    const Axis *parts = e->parent, *rows = parts->parent, *one = rows->parent;
+    List row = { .a = a }, first = row, part_row = row, shift = row, at = row, most = row;
+    List all = row;
+    int64_t n = 0;
+
+    for (int64_t i = 0; i + 1 < start->n; i++) {
+        int64_t lo = array_int(start, i), hi = array_int(start, i + 1);
+
+        if (hi - lo <= limit)
+            continue;
+        add(&row, i);
+        add(&first, part_row.n);
+        for (int64_t p = lo; p < hi; p += limit) {
+            add(&part_row, i);
+            add(&shift, p - n);
+            add(&at, n);
+            n += hi - p < limit ? hi - p : limit;
+        }
+    }
+    add(&first, part_row.n);
+    add(&at, n);
+    add(&most, limit);
+    add(&all, 0);
+    add(&all, row.n);
+    put(a, &env->coord[one->id][0], &most);
+    put(a, &env->start[rows->id], &all);
+    put(a, &env->coord[rows->id][0], &row);
+    put(a, &env->start[parts->id], &first);
+    put(a, &env->coord[parts->id][0], &part_row);
+    put(a, &env->coord[parts->id][1], &shift);
+    put(a, &env->start[e->id], &at);
+}
+
+/* Pieces of `limit`, and a rest; start: NULL when they are not of entries of rows. */
+static void pieces(Arena *a, const Array *start, int64_t n, Env *env, const Axis *e, int64_t limit)
+{
+    const Axis *parts = e->parent;
+    List row = { .a = a }, end = row, at = row, all = row;
+
+    for (int64_t p = 0; p < n; p += limit) {
+        int64_t to = p + limit < n ? p + limit : n, lo = 0, hi = 0;
+
+        for (int64_t i = 0; start != NULL && i + 1 < start->n; i++) {
+            lo = array_int(start, i + 1) <= p ? i + 1 : lo;
+            hi = array_int(start, i) < to ? i + 1 : hi;
+        }
+        add(&row, lo);
+        add(&end, hi);
+        add(&at, p);
+    }
+    add(&at, n);
+    add(&all, 0);
+    add(&all, row.n);
+    put(a, &env->start[parts->id], &all);
+    put(a, &env->coord[parts->id][0], &row);
+    put(a, &env->coord[parts->id][1], &end);
+    put(a, &env->start[e->id], &at);
+}
+
+void data_parts(Arena *a, const Prog *p, Env *env, const Axis *e, const Axis *from, int64_t limit)
+{
+    bool entries = from->extent == X_SEG;
+    const Array *start = entries ? &env->start[from->id] : NULL;
+    int64_t n = entries ? array_int(start, start->n - 1) : ir_eval_size(p, env, from->size);
+
+    if (e->from_k == FROM_LONG)
+        long_rows(a, start, env, e, limit);
+    else
+        pieces(a, start, n, env, e, limit);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * cost/: the text of a machine, rates in between, and what programs ask for. */
+#include "unit/test.h"
+#include "unit/trap.h"
+
+#include "cost/cost.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct Bed {
+    Err err;
+    Arena arena;
+    Machine m;
+} Bed;
+
+static void bed_open(Bed *b)
+{
+    static const int64_t cache[] = { 32 << 10, 512 << 10, 16 << 20 };
+
+    memset(b, 0, sizeof *b);
+    arena_init(&b->arena, &os_libc, &b->err);
+    cost_machine_default(&b->m, cache, 4);
+}
+
+static Bytes print(Bed *b)
+{
+    Text t = { .arena = &b->arena };
+
+    cost_machine_print(&t, &b->m);
+    return (Bytes){ (const uint8_t *)t.s, t.n };
+}
+
+TEST(a_machine_reads_back)
+{
+    Bed b;
+    Machine back;
+    Bytes text;
+
+    bed_open(&b);
+    b.m.measured = true;
+    memcpy(b.m.cpu, "Some CPU @ 3 GHz", 17);
+    b.m.gather[2][3][COST_ALL] = 1.25;
+    text = print(&b);
+    CHECK(cost_machine_parse(text, &back));
+    CHECK_STR(back.cpu, "Some CPU @ 3 GHz");
+    CHECK(back.measured);
+    CHECK_EQ(back.threads, 4);
+    CHECK_EQ(back.cache[2], 16 << 20);
+    CHECK_NEAR(back.gather[2][3][COST_ALL], 1.25, 0);
+    for (int l = 0; l < COST_LEVELS; l++)
+        for (int s = 0; s < COST_STREAMS; s++)
+            CHECK_NEAR(back.stream[l][s][1], b.m.stream[l][s][1], 1e-3 * b.m.stream[l][s][1]);
+    arena_free(&b.arena);
+}
+
+TEST(a_damaged_machine_is_none)
+{
+    Bed b;
+    Machine back;
+    Bytes text;
+    uint8_t *copy;
+
+    bed_open(&b);
+    text = print(&b);
+    copy = arena_copy(&b.arena, text.p, text.n);
+    for (size_t i = 0; i < text.n; i++) {
+        copy[i] ^= 1;
+        CHECK(!cost_machine_parse((Bytes){ copy, text.n }, &back));
+        copy[i] ^= 1;
+        CHECK(!cost_machine_parse((Bytes){ copy, i }, &back));
+    }
+    CHECK(cost_machine_parse((Bytes){ copy, text.n }, &back));
+    arena_free(&b.arena);
+}
+
+/* A text that is wrong though its checksum is right. */
+static bool parses_with(Bed *b, const char *line, const char *instead)
+{
+    Bytes text = print(b);
+    const char *s = (const char *)text.p, *at = strstr(s, line), *sum = strstr(s, "sum ");
+    Text t = { .arena = &b->arena };
+    Machine back;
+
+    CHECK(at != NULL && sum != NULL);
+    text_put(&t, s, (size_t)(at - s));
+    text_str(&t, instead);
+    text_put(&t, at + strlen(line), (size_t)(sum - at) - strlen(line));
+    text_f(&t, "sum %016llx\n", (unsigned long long)hash_bytes(0, t.s, t.n));
+    return cost_machine_parse((Bytes){ (const uint8_t *)t.s, t.n }, &back);
+}
+
+TEST(a_machine_that_makes_no_sense_is_none)
+{
+    Bed b;
+
+    bed_open(&b);
+    CHECK(parses_with(&b, "threads 4", "threads 4"));
+    CHECK(!parses_with(&b, "weft-machine 1", "weft-machine 2"));
+    CHECK(!parses_with(&b, "threads 4", "threads 0"));
+    CHECK(!parses_with(&b, "threads 4", "threads four"));
+    CHECK(!parses_with(&b, "measured 0", "measured 2"));
+    CHECK(!parses_with(&b, "cache L1 32768", "cache L1 -1"));
+    CHECK(!parses_with(&b, "fma f32 50", "fma f32 0"));
+    CHECK(!parses_with(&b, "fma f32 50", "fma f32 nan"));
+    CHECK(!parses_with(&b, "fma f64", "fma f16"));
+    CHECK(!parses_with(&b, "stream L2 copy", "stream L2 triad"));
+    CHECK(!parses_with(&b, "cpu unknown\n", "cpu \n"));
+    CHECK(!parses_with(&b, "gather 64 16384", "gather 64 0"));
+    CHECK(!parses_with(&b, "threads 4", "threads 4 4"));
+    arena_free(&b.arena);
+}
+
+TEST(rates_between_two_points_are_between_theirs)
+{
+    Bed b;
+    double low, high, mid;
+
+    bed_open(&b);
+    CHECK_NEAR(cost_gather(&b.m, 128, (double)b.m.table[2], 1), b.m.gather[1][2][COST_ONE], 1e-9);
+    CHECK_NEAR(cost_gather(&b.m, 128, (double)b.m.table[2], 4), b.m.gather[1][2][COST_ALL], 1e-9);
+    low = cost_gather(&b.m, 64, (double)b.m.table[4], 1);
+    high = cost_gather(&b.m, 128, (double)b.m.table[4], 1);
+    mid = cost_gather(&b.m, 90.5096679918781, (double)b.m.table[4], 1);
+    CHECK_NEAR(mid, sqrt(low * high), 1e-6);
+    CHECK_NEAR(cost_gather(&b.m, 64, 1e15, 1), b.m.gather[0][COST_TABLES - 1][COST_ONE], 1e-9);
+    CHECK_NEAR(cost_gather(&b.m, 1e9, 1, 1), b.m.gather[COST_ROWS - 1][0][COST_ONE], 1e-9);
+    CHECK_NEAR(cost_gather(&b.m, 16, (double)b.m.table[4], 1), low / 4, 1e-9);
+    CHECK_NEAR(cost_fma(&b.m, T_f32, 2), 100, 1e-9);
+    CHECK_NEAR(cost_fma(&b.m, T_f32, 99), 200, 1e-9);
+    CHECK_EQ(cost_level(&b.m, 40 << 10, 1), 1);
+    CHECK_EQ(cost_level(&b.m, 40 << 10, 2), 0);
+    CHECK_EQ(cost_level(&b.m, 17 << 20, 9), 3);
+    arena_free(&b.arena);
+}
+
+static int64_t starts[] = { 0, 3, 3, 4 };
+static int64_t columns[] = { 0, 1, 4, 1 };
+
+/* The shape of a program over 3 rows, 5 columns and 4 entries, f = 32. */
+static CostShape shape_of(Bed *b, const char *text)
+{
+    Prog *p = NULL;
+    Env *env;
+    CostShape s;
+    Axis *e;
+
+    CHECK_EQ(CATCH(&b->err, p = ir_parse(&b->arena, "p", text, strlen(text))), ST_OK);
+    env = ir_env(&b->arena, p);
+    env->size[0] = 3;
+    env->size[1] = 5;
+    if (p->nsize > 2)
+        env->size[2] = 32;
+    e = ir_find_axis(p, "E");
+    env->start[e->id] = (Array){ starts, 4, T_i64 };
+    env->coord[e->id][0] = (Array){ columns, 4, T_i64 };
+    CHECK_EQ(CATCH(&b->err, cost_shape(&b->arena, p, env, &b->m, &s)), ST_OK);
+    return s;
+}
+
+TEST(a_product_counts_what_it_does)
+{
+    Bed b;
+    CostShape s;
+
+    bed_open(&b);
+    s = shape_of(&b, "program p(m, n, f)\naxis I = m, E(I) = seg : j < n, K = f\n"
+                     "f32 A[E], B[n, K], C[m, K]\nc: C[i, k] += A[e] * B[j(e), k]\n");
+    CHECK_NEAR(s.flops[0], 2 * 4 * 32, 0);
+    CHECK_NEAR(s.flops[1], 0, 0);
+    CHECK_NEAR(s.read, 4 * (4 + 5 * 32 + 4 + 4), 0); /* A, B, starts, columns */
+    CHECK_NEAR(s.written, 4 * 3 * 32, 0);
+    CHECK_NEAR(s.stores, 4 * 3 * 32, 0);
+    CHECK_NEAR(s.loads, 4 * (4 + 4 * 32), 0);
+    CHECK_EQ(s.ngather, 1);
+    CHECK_NEAR(s.gather[0].count, 4, 0);
+    CHECK_NEAR(s.gather[0].row, 128, 0);
+    CHECK_NEAR(s.gather[0].table, 5 * 128, 0);
+    CHECK(!s.gather[0].write);
+    CHECK_NEAR(s.chunk, 0.75, 0);
+    arena_free(&b.arena);
+}
+
+TEST(a_product_at_entries_counts_what_it_does)
+{
+    Bed b;
+    CostShape s;
+
+    bed_open(&b);
+    s = shape_of(&b, "program p(m, n, f)\naxis I = m, E(I) = seg : j < n, K = f\n"
+                     "f64 X[m, K], Y[n, K], Z[E]\nz: Z[e] += X[i, k] * Y[j(e), k]\n");
+    CHECK_NEAR(s.flops[1], 2 * 4 * 32, 0);
+    CHECK_NEAR(s.loads, 8 * (3 * 32 + 4 * 32), 0); /* a row of X once */
+    CHECK_NEAR(s.stores, 8 * 4, 0);
+    CHECK_EQ(s.ngather, 1);
+    CHECK_NEAR(s.gather[0].row, 256, 0);
+    arena_free(&b.arena);
+}
+
+TEST(a_scatter_reads_and_writes)
+{
+    Bed b;
+    CostShape s;
+    Cost c, all;
+
+    bed_open(&b);
+    s = shape_of(&b, "program p(m, n, f)\naxis I = m, E(I) = seg : j < n, K = f\n"
+                     "f32 A[E], B[m, K], C[n, K]\nc: C[j(e), k] += A[e] * B[i, k]\n");
+    CHECK_EQ(s.ngather, 1);
+    CHECK(s.gather[0].write);
+    c = cost_estimate(&s, &b.m, 1);
+    CHECK_NEAR(c.gather, 2 * 4 * 128 / cost_gather(&b.m, 128, 640, 1) / 1e9, 1e-18);
+    CHECK(c.limit >= c.gather && c.limit >= c.stream && c.limit >= c.compute && c.seconds > 0);
+    all = cost_estimate(&s, &b.m, 4);
+    CHECK(all.seconds >= 0.75 * c.seconds); /* a row has three of four entries */
+    arena_free(&b.arena);
+}
+
+TEST(rows_that_are_read_often_stay_near)
+{
+    enum { N = 100000, HOT = 100 };
+    Bed b;
+    Prog *p = NULL;
+    Env *env;
+    CostShape s;
+    int64_t *col, one[2] = { 0, 0 };
+    static const char text[] = "program p(n, f)\naxis I = 1, E(I) = seg : j < n, K = f\n"
+                               "f32 B[n, K], C[I, K]\nc: C[i, k] += B[j(e), k]\n";
+
+    bed_open(&b);
+    CHECK_EQ(CATCH(&b.err, p = ir_parse(&b.arena, "p", text, strlen(text))), ST_OK);
+    env = ir_env(&b.arena, p);
+    env->size[0] = N;
+    env->size[1] = 256; /* rows of 1 KiB, a table of 98 MiB */
+    col = arena_array(&b.arena, 4 * N, sizeof *col);
+    one[1] = 4 * N;
+    env->start[ir_find_axis(p, "E")->id] = (Array){ one, 2, T_i64 };
+    env->coord[ir_find_axis(p, "E")->id][0] = (Array){ col, 4 * N, T_i64 };
+    for (int64_t i = 0; i < 4 * N; i++)
+        col[i] = i % N;
+    CHECK_EQ(CATCH(&b.err, cost_shape(&b.arena, p, env, &b.m, &s)), ST_OK);
+    CHECK_NEAR(s.gather[0].like, s.gather[0].table, 0.02 * s.gather[0].table);
+    for (int64_t i = 0; i < 4 * N; i++) /* nine of ten at a few rows */
+        col[i] = i % 10 == 0 ? i % N : i % HOT;
+    CHECK_EQ(CATCH(&b.err, cost_shape(&b.arena, p, env, &b.m, &s)), ST_OK);
+    CHECK(s.gather[0].like < 0.2 * s.gather[0].table);
+    CHECK(cost_estimate(&s, &b.m, 1).seconds < cost_estimate(&s, &b.m, 1).gather);
+    arena_free(&b.arena);
+}
+
+TEST(what_a_built_axis_costs_is_not_known)
+{
+    Bed b;
+    Prog *p = NULL;
+    CostShape s;
+    static const char text[] = "program p(n)\naxis I = n, U(I) = built : load < n\n"
+                               "u: for i: U(i) |= 0\n";
+
+    bed_open(&b);
+    CHECK_EQ(CATCH(&b.err, p = ir_parse(&b.arena, "p", text, strlen(text))), ST_OK);
+    CHECK_EQ(CATCH(&b.err, cost_shape(&b.arena, p, ir_env(&b.arena, p), &b.m, &s)), ST_LIMIT);
+    arena_free(&b.arena);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * run/parts.c: every entry of a long row is in one part, and nothing else is. */
+#include "run/run.h"
+#include "unit/test.h"
+
+#include <string.h>
+
+enum { MOST = 200 };
+
+static int64_t start[MOST + 1];
+static int32_t narrow[MOST + 1];
+
+static int64_t draw(uint64_t *seed, int64_t most)
+{
+    int64_t n = (int64_t)(test_random(seed) % MOST);
+
+    for (int64_t i = 0; i < n; i++) {
+        start[i + 1] = start[i] + (int64_t)(test_random(seed) % (uint64_t)most);
+        narrow[i + 1] = (int32_t)start[i + 1];
+    }
+    return n;
+}
+
+static void check_rows(int64_t n, int64_t part, int bytes)
+{
+    static int64_t row[MOST], first[MOST + 1], part_row[1 << 16], shift[1 << 16], at[1 << 16];
+    const void *s = bytes == 4 ? (const void *)narrow : start;
+    RunParts r;
+    int64_t l = 0;
+
+    run_count_parts(s, bytes, n, part, &r);
+    CHECK(r.limit >= part && r.limit >= start[n] / RUN_MAX_PARTS && r.parts < 1 << 16);
+    r.row = row, r.first = first, r.part_row = part_row, r.shift = shift, r.start = at;
+    run_fill_parts(s, bytes, n, &r);
+    CHECK_EQ(at[0], 0);
+    CHECK_EQ(first[0], 0);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t next = start[i];
+
+        if (start[i + 1] - start[i] <= r.limit)
+            continue;
+        CHECK_EQ(row[l], i);
+        for (int64_t q = first[l]; q < first[l + 1]; q++) {
+            CHECK_EQ(part_row[q], i);
+            CHECK_EQ(at[q] + shift[q], next);
+            CHECK(at[q + 1] > at[q] && at[q + 1] - at[q] <= r.limit);
+            next += at[q + 1] - at[q];
+        }
+        CHECK_EQ(next, start[i + 1]);
+        l++;
+    }
+    CHECK_EQ(l, r.rows);
+    CHECK_EQ(first[l], r.parts);
+}
+
+TEST(long_rows_fall_into_parts)
+{
+    uint64_t seed = 3;
+
+    for (int64_t t = 0; t < test_scale(2000); t++) {
+        int64_t n = draw(&seed, 1 + t % 300), part = 1 + t % 50;
+
+        check_rows(n, part, 8);
+        check_rows(n, part, 4);
+    }
+}
+
+TEST(what_is_long_follows_from_the_starts)
+{
+    int64_t one[] = { 0, 1000000 }, even[] = { 0, 4096, 8192 }, none[] = { 0 };
+    RunParts r;
+
+    run_count_parts(one, 8, 1, 0, &r);
+    CHECK_EQ(r.limit, 15625);
+    CHECK_EQ(r.rows, 1);
+    CHECK_EQ(r.parts, 64);
+    run_count_parts(even, 8, 2, 0, &r);
+    CHECK_EQ(r.limit, RUN_PART);
+    CHECK_EQ(r.rows, 0);
+    run_count_parts(none, 8, 0, 0, &r);
+    CHECK_EQ(r.parts, 0);
+}
+
+TEST(pieces_are_as_long_as_they_are_worth)
+{
+    CHECK_EQ(run_count_pieces(0, 10), 0);
+    CHECK_EQ(run_count_pieces(-3, 10), 0);
+    CHECK_EQ(run_count_pieces(9, 10), 1);
+    CHECK_EQ(run_count_pieces(29, 10), 2);
+    CHECK_EQ(run_count_pieces(INT64_MAX, 10), RUN_MAX_PARTS);
+    for (int64_t n = 1; n < 200; n++)
+        for (int64_t k = 1; k <= 64; k++) {
+            CHECK_EQ(run_piece(n, k, 0), 0);
+            CHECK_EQ(run_piece(n, k, k), n);
+            for (int64_t q = 0; q < k; q++) {
+                int64_t long_ = run_piece(n, k, q + 1) - run_piece(n, k, q);
+
+                CHECK(long_ == n / k || long_ == n / k + 1);
+            }
+        }
+}
+
+TEST(the_rows_of_a_piece_are_those_with_its_entries)
+{
+    uint64_t seed = 5;
+
+    for (int64_t t = 0; t < test_scale(2000); t++) {
+        int64_t n = draw(&seed, 1 + t % 9), from, to, row, end;
+
+        if (n == 0 || start[n] == 0)
+            continue;
+        from = (int64_t)(test_random(&seed) % (uint64_t)start[n]);
+        to = from + 1 + (int64_t)(test_random(&seed) % (uint64_t)(start[n] - from));
+        run_rows_of(start, 8, n, from, to, &row, &end);
+        CHECK(start[row] <= from && from < start[row + 1]);
+        CHECK(start[end - 1] < to && to <= start[end]);
+    }
+}
