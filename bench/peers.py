@@ -6,11 +6,17 @@ then timed in turns in this process.  Writes bench/out/NAME.md and .jsonl; bench
 
 A ratio is the time of the best peer over Weft's: above 1, Weft is faster."""
 
+import os
+
+# The peers' threads spin for a while after a call, up to 0.2 s: on the cores that are the next one's
+# turn to use.  So long that their own next call finds them awake, and no longer.
+os.environ.setdefault("KMP_BLOCKTIME", "1")
+os.environ.setdefault("GOMP_SPINCOUNT", "100000")
+
 import argparse
 import ctypes
 import json
 import math
-import os
 import platform
 import statistics
 import sys
@@ -275,7 +281,7 @@ def time_all(runs, seconds):
     began, rounds = time.perf_counter(), 0
     while rounds < 3 or (time.perf_counter() - began < seconds * len(runs) and rounds < 200):
         for name, run in runs.items():
-            time.sleep(0.003)
+            time.sleep(0.005)
             run()
             start = time.perf_counter()
             for _ in range(inner[name]):

@@ -371,8 +371,6 @@ static void check_build(Check *c, const Node *n)
 {
     unsigned moving = n->lo != NULL ? check_value(c, n->lo, T_i64, "the row of a build") : 0;
 
-    if (n->axis->extent != X_BUILT)
-        refuse(c, "axis %s is not a built axis", n->axis->name);
     if (c->building != NULL)
         refuse(c, "axis %s is built inside the build of %s", n->axis->name, c->building->name);
     if (c->built[n->axis->id] != c->phase)

@@ -73,7 +73,9 @@ class Both:
 
     def __init__(self, kernel, folder):
         self.kernel = kernel
-        self.emitted = Emitted(kernel.program, folder) if kernel.info.target == "c" else None
+        self.emitted = None
+        if kernel.info.target == "c" and "= built" not in kernel.program.text:
+            self.emitted = Emitted(kernel.program, folder)
 
     def __call__(self, arrays=None, /, **more):
         got = self.kernel(arrays, **more)

@@ -232,7 +232,8 @@ def test_errors_have_the_librarys_words(spmm, data):
     assert issubclass(weft.RunError, weft.Error) and issubclass(weft.BindError, ValueError)
 
 
-def test_what_is_only_interpreted_warns_once_it_is_compiled():
+def test_what_is_only_interpreted_warns_once_it_is_compiled(monkeypatch):
+    monkeypatch.setenv("WEFT_DISABLE_JIT", "1")
     text = ("program u(n)\naxis I = n, E(I) = seg : j < n, U(I) = built : load < n\n"
             "i64 C[I, U]\nu: U(i) |= j(e)\nc: for i, u: C[i, u] = 1\n")
     with pytest.warns(RuntimeWarning, match="u is interpreted"):
