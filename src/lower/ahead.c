@@ -25,14 +25,10 @@ static bool uses(Prog *p, Expr *e, Local *l)
     return lower_uses(p, e, l, &memo);
 }
 
-/* Whether every coordinate is inside its bound, or a position that a plan has made, so that no
- * index of it overflows. */
+/* Whether every coordinate is inside its bound, so that no place that is made of it overflows. */
 static bool is_bounded(const Buf *b)
 {
-    const Axis *a = b->of;
-    bool planned = a->from != NULL && a->from_k >= 0 && b->of_k == 0;
-
-    return planned || (a->coord[b->of_k].bound != NULL && !(a->flags & AX_PADDED));
+    return b->of->coord[b->of_k].bound != NULL && !(b->of->flags & AX_PADDED);
 }
 
 /* A coordinate of the entry that the loop is at: the entries after it are the next elements. */
