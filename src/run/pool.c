@@ -15,9 +15,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* How often an idle thread looks for work, and yields, before it sleeps: some 50 us, about what it
- * takes to wake it. */
-enum { SPIN = 100 };
+/* How often an idle thread looks for work, and yields, before it sleeps: a few hundred microseconds,
+ * so that it is awake when one call follows the other.  To wake it takes some 50. */
+enum { SPIN = 1000 };
 
 typedef struct Call Call;
 struct Call { /* of pool_run, on its stack */
