@@ -232,13 +232,27 @@ def test_errors_have_the_librarys_words(spmm, data):
     assert issubclass(weft.RunError, weft.Error) and issubclass(weft.BindError, ValueError)
 
 
-def test_what_is_only_interpreted_warns_once_it_is_compiled(monkeypatch):
-    monkeypatch.setenv("WEFT_DISABLE_JIT", "1")
+INTERPRETED = """
+import warnings, weft
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    kernel = weft.Program('program y(n)\\naxis I = n\\nf64 X[I], Y[I]\\nY[i] = 2 * X[i]\\n').compile()
+assert "y is interpreted" in str(seen[0].message), seen
+assert kernel.info.target == "interp" and "interp" in repr(kernel)
+assert kernel(X=[1.0, 3.0]).tolist() == [2, 6]
+"""
+
+
+def test_what_is_only_interpreted_warns_once_it_is_compiled():
+    env = {**os.environ, "WEFT_DISABLE_JIT": "1"}
+    subprocess.run([sys.executable, "-c", INTERPRETED], env=env, check=True)
+
+
+def test_a_built_structure_is_a_kernel():
     text = ("program u(n)\naxis I = n, E(I) = seg : j < n, U(I) = built : load < n\n"
             "i64 C[I, U]\nu: U(i) |= j(e)\nc: for i, u: C[i, u] = 1\n")
-    with pytest.warns(RuntimeWarning, match="u is interpreted"):
-        kernel = weft.Program(text).compile()
-    assert kernel.info.target == "interp" and "interp" in repr(kernel)
+    kernel = weft.Program(text).compile()
+    assert kernel.info.target == "c"
     got = kernel({"E.start": [0, 2, 2], "E.j": [1, 1]})
     assert got["U.start"].tolist() == [0, 1, 1] and got["C"].tolist() == [1]
 
