@@ -15,8 +15,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* How often an idle thread looks for work, and yields, before it sleeps: a few hundred microseconds,
- * so that it is awake when one call follows the other.  To wake it takes some 50. */
+/* How often an idle thread looks for work, and yields, before it sleeps: some 0.3 ms, so that it is
+ * awake when one call follows the other.  To wake it takes 50 us. */
 enum { SPIN = 1000 };
 
 typedef struct Call Call;
