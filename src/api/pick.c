@@ -69,11 +69,12 @@ const char *api_pick(weft_ctx *ctx, const Prog *p, const Env *env, int threads)
 
     if (!is_known(p) || !has_far(arena, p, env))
         return NULL;
-    m = api_machine_known(ctx);
-    cost_shape(arena, ir_copy(arena, p), env, m, &shape);
+    cost_shape(arena, ir_copy(arena, p), env, NULL, &shape);
     if (shape.ngather != 1 || shape.gather[0].write ||
         shape.gather[0].count * shape.gather[0].row < REUSE * shape.gather[0].table)
         return NULL;
+    m = api_machine_known(ctx);
+    cost_shape(arena, ir_copy(arena, p), env, m, &shape);
     least = GAIN * api_predict(isa, &s, &shape, m, threads);
     s.step[SCHED_PACK] = 1;
     for (size_t i = 0; i < sizeof width / sizeof *width; i++) {

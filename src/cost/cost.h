@@ -68,7 +68,8 @@ typedef struct CostShape {
     int ngather;
 } CostShape;
 
-/* env has sizes and structure, of buffers it needs nothing. */
+/* env has sizes and structure, of buffers it needs nothing.  Without a machine no entry is looked
+ * at: each table is then like itself. */
 void cost_shape(Arena *, Prog *, const Env *, const Machine *, CostShape *out);
 
 /* cost.c: seconds. */

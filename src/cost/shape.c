@@ -143,7 +143,7 @@ static void add_gather(Walk *w, Expr *load, int slot, bool write)
         return;
     if (!hangs && at->op == OP_coord && at->var->axis->coord[at->k].kind == C_LOAD)
         coord = &w->env->coord[at->var->axis->id][at->k];
-    g->like = alike(w, g, coord);
+    g->like = w->machine != NULL ? alike(w, g, coord) : g->table;
     w->out->ngather++;
 }
 

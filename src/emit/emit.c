@@ -85,22 +85,10 @@ static void name_arrays(Emit *o)
     }
 }
 
-static bool is_written(const Node *n, const Buf *b)
-{
-    bool here = (n->kind == N_STORE && n->out->op == OP_cell && n->out->buf == b) ||
-                (n->kind == N_BUILD && b->of == n->axis && b->of_k >= -1);
-
-    for (int k = 0; k < n->nat; k++)
-        here = here || n->at[k].out->buf == b;
-    for (int i = 0; i < n->nbody; i++)
-        here = here || is_written(n->body[i], b);
-    return here;
-}
-
 bool emit_writes(Node *const *tree, int n, const Buf *b)
 {
     for (int i = 0; i < n; i++)
-        if (is_written(tree[i], b))
+        if (loop_writes(tree[i], b))
             return true;
     return false;
 }

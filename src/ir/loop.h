@@ -122,6 +122,10 @@ int loop_rank(const Buf *, Stage); /* indices that an element of it takes */
 void loop_visit(Prog *, const Node *, Visit *fn, void *ctx, Memo *met);
 /* All arrays that the phases of p mention, in the order of the text. */
 Buf **loop_arrays(Prog *p, int *n);
+/* Whether a node of the tree stores to the array, or builds the axis that it is of. */
+bool loop_writes(const Node *, const Buf *);
+/* The start array that a loop which begins at e goes by, at the element of this row; NULL: any. */
+Buf *loop_start_in(Expr *e, const Local *row);
 /* The start array of the entries that a phase's loop runs over: what its rows weigh; or NULL. */
 Buf *loop_balance(const Node *);
 /* The companion that tells whether max= or min= has reached the element; or NULL. */

@@ -182,17 +182,30 @@ Buf **loop_arrays(Prog *p, int *n)
     return c.list;
 }
 
-/* The start array that a loop which begins at e goes by, at the row's element. */
-static Buf *start_in(Expr *e, const Local *row)
+bool loop_writes(const Node *n, const Buf *b)
+{
+    bool here = (n->kind == N_STORE && n->out->op == OP_cell && n->out->buf == b) ||
+                (n->kind == N_BUILD && b->of == n->axis && b->of_k >= -1);
+
+    for (int k = 0; k < n->nat; k++)
+        here = here || n->at[k].out->buf == b;
+    for (int i = 0; i < n->nbody && !here; i++)
+        here = loop_writes(n->body[i], b);
+    return here;
+}
+
+Buf *loop_start_in(Expr *e, const Local *row)
 {
     bool inner = e->op == OP_max || e->op == OP_add;
-    Buf *b = inner ? start_in(e->arg[0], row) : NULL;
+    Buf *b = inner ? loop_start_in(e->arg[0], row) : NULL;
 
     if (inner)
-        return b != NULL ? b : start_in(e->arg[1], row);
+        return b != NULL ? b : loop_start_in(e->arg[1], row);
     if (e->op != OP_cell || e->buf->of == NULL || e->buf->of_k != -1 || e->buf->nfull > 0)
         return NULL;
-    return e->arg[0]->op == OP_local && e->arg[0]->local == row ? e->buf : NULL;
+    if (row != NULL && (e->arg[0]->op != OP_local || e->arg[0]->local != row))
+        return NULL;
+    return e->buf;
 }
 
 static Buf *weight_in(const Node *n, const Local *row)
@@ -201,7 +214,7 @@ static Buf *weight_in(const Node *n, const Local *row)
 
     for (int i = 0; i < n->nbody && b == NULL; i++) {
         if (n->body[i]->kind == N_FOR || n->body[i]->kind == N_LET) /* which may hold its lo */
-            b = start_in(n->body[i]->kind == N_FOR ? n->body[i]->lo : n->body[i]->value, row);
+            b = loop_start_in(n->body[i]->kind == N_FOR ? n->body[i]->lo : n->body[i]->value, row);
         if (b == NULL)
             b = weight_in(n->body[i], row);
     }

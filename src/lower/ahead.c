@@ -18,13 +18,6 @@ typedef struct Ahead {
 
 enum { LEAST = 4, SOME = 16, MOST = 64 }; /* entries */
 
-static bool uses(Prog *p, Expr *e, Local *l)
-{
-    Memo memo = { 0 };
-
-    return lower_uses(p, e, l, &memo);
-}
-
 /* Whether every coordinate is inside its bound, so that no place that is made of it overflows. */
 static bool is_bounded(const Buf *b)
 {
@@ -41,9 +34,9 @@ static bool is_coordinate(const Ahead *a, Expr *e)
 
     if (at == NULL || e->buf->kind == B_CONST || !is_bounded(e->buf))
         return false;
-    return at == var ||
-           (at->op == OP_add && (at->arg[0] == var || at->arg[1] == var) &&
-            !(uses(a->p, at->arg[0], a->loop->local) && uses(a->p, at->arg[1], a->loop->local)));
+    return at == var || (at->op == OP_add && (at->arg[0] == var || at->arg[1] == var) &&
+                         !(lower_mentions(a->p, at->arg[0], a->loop->local) &&
+                           lower_mentions(a->p, at->arg[1], a->loop->local)));
 }
 
 /* How many entries ahead: fewer of long rows. */
@@ -79,7 +72,7 @@ static void meet(Expr *e, void *ctx)
     Memo memo = { 0 };
 
     if (e->op != OP_cell || e->buf->of != NULL || e->buf->kind == B_CONST ||
-        !uses(a->p, e, a->lanes->local))
+        !lower_mentions(a->p, e, a->lanes->local))
         return;
     a->far = distance(a, e);
     if (ir_rewrite(a->p, e->arg[0], shifted, a, &memo) == e->arg[0])

@@ -36,21 +36,19 @@ static bool is_fold(Jam *j, const Node *n)
 /* Lets and checks, the fold, and stores of what it gives.  Where the fold is; -1: it is not so. */
 static int fold_in(Jam *j, const Node *n)
 {
-    Memo memo = { 0 };
     int at = 0;
 
     while (at < n->nbody && (n->body[at]->kind == N_LET || n->body[at]->kind == N_CHECK))
         at++;
     if (at == n->nbody || !is_fold(j, n->body[at]) ||
-        lower_uses(j->p, n->body[at]->lo, n->local, &memo) ||
-        lower_uses(j->p, n->body[at]->hi, n->local, &memo))
+        lower_mentions(j->p, n->body[at]->lo, n->local) ||
+        lower_mentions(j->p, n->body[at]->hi, n->local))
         return -1;
     for (int i = 0; i < at; i++) {
-        Memo of_let = { 0 };
         const Node *x = n->body[i];
 
-        if (x->kind == N_LET && (lower_uses(j->p, n->body[at]->lo, x->local, &of_let) ||
-                                 lower_uses(j->p, n->body[at]->hi, x->local, &of_let)))
+        if (x->kind == N_LET && (lower_mentions(j->p, n->body[at]->lo, x->local) ||
+                                 lower_mentions(j->p, n->body[at]->hi, x->local)))
             return -1;
     }
     for (int i = at + 1; i < n->nbody; i++)

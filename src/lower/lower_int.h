@@ -38,6 +38,7 @@ int lower_slots(Node *, Expr ***out); /* where they stand; none is NULL */
 Node *lower_phase(Prog *, const NodeList *);
 void lower_done(Kernel *, Stage);                 /* the program is now these phases */
 bool lower_uses(Prog *, Expr *, Local *, Memo *); /* the memo: one for each local */
+bool lower_mentions(Prog *, Expr *, Local *);     /* the same, asked once */
 bool lower_has_local(Prog *, Expr *);
 /* Whether e reads nothing that the phase writes, so that it keeps its value while its locals do;
  * the memo: one for each phase. */

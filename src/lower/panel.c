@@ -16,13 +16,6 @@ typedef struct Panel {
     NodeList pack; /* phases that pack */
 } Panel;
 
-static bool uses(Prog *p, Expr *e, Local *l)
-{
-    Memo memo = { 0 };
-
-    return lower_uses(p, e, l, &memo);
-}
-
 /* A phase over rows from the first, each one vector loop, after lets, that is the same for all. */
 static Node *vector_of(Prog *p, const Node *phase)
 {
@@ -30,10 +23,10 @@ static Node *vector_of(Prog *p, const Node *phase)
 
     if (phase->kind != N_FOR || phase->how != FOR_PARALLEL || phase->lanes > 1 || v == NULL ||
         v->kind != N_FOR || v->how != FOR_VECTOR || v->lo->op != OP_int || v->lo->i != 0 ||
-        phase->lo->op != OP_int || phase->lo->i != 0 || uses(p, v->hi, phase->local))
+        phase->lo->op != OP_int || phase->lo->i != 0 || lower_mentions(p, v->hi, phase->local))
         return NULL;
     for (int i = 0; i + 1 < phase->nbody; i++)
-        if (phase->body[i]->kind != N_LET || uses(p, v->hi, phase->body[i]->local))
+        if (phase->body[i]->kind != N_LET || lower_mentions(p, v->hi, phase->body[i]->local))
             return NULL;
     return v;
 }
@@ -69,7 +62,7 @@ static bool is_gathered(const Panel *c, Expr *row)
     Memo met = { 0 };
 
     ir_visit(c->p, row, see_load, &found, &met);
-    return found && !uses(c->p, row, c->vector->local);
+    return found && !lower_mentions(c->p, row, c->vector->local);
 }
 
 static Buf *packed(Panel *c, Buf *of)

@@ -120,16 +120,11 @@ static bool innermost(Tile *t, const Node *n, Unit *u)
 /* Whether e is as it is for every iteration of the block: no loop or let of it is in e. */
 static bool is_outside(Tile *t, const Node *block, Expr *e)
 {
-    Memo memo = { 0 };
-
-    if (block->kind == N_FOR && lower_uses(t->p, e, block->local, &memo))
+    if (block->kind == N_FOR && lower_mentions(t->p, e, block->local))
         return false;
-    for (int i = 0; i < block->nbody; i++) {
-        Memo of_let = { 0 };
-
-        if (block->body[i]->kind == N_LET && lower_uses(t->p, e, block->body[i]->local, &of_let))
+    for (int i = 0; i < block->nbody; i++)
+        if (block->body[i]->kind == N_LET && lower_mentions(t->p, e, block->body[i]->local))
             return false;
-    }
     return true;
 }
 

@@ -112,6 +112,13 @@ bool lower_uses(Prog *p, Expr *e, Local *l, Memo *memo)
     return known == yes;
 }
 
+bool lower_mentions(Prog *p, Expr *e, Local *l)
+{
+    Memo memo = { 0 };
+
+    return lower_uses(p, e, l, &memo);
+}
+
 static void see_local(Expr *e, void *ctx)
 {
     if (e->op == OP_local)
@@ -125,17 +132,6 @@ bool lower_has_local(Prog *p, Expr *e)
 
     ir_visit(p, e, see_local, &found, &met);
     return found;
-}
-
-static bool is_written(const Node *n, const Buf *b)
-{
-    bool here = n->kind == N_STORE && n->out->op == OP_cell && n->out->buf == b;
-
-    for (int k = 0; k < n->nat; k++)
-        here = here || n->at[k].out->buf == b;
-    for (int i = 0; i < n->nbody && !here; i++)
-        here = is_written(n->body[i], b);
-    return here;
 }
 
 static bool is_assigned(const Node *n, const Local *l)
@@ -154,7 +150,7 @@ bool lower_is_kept(Prog *p, const Node *phase, Expr *e, Memo *memo)
     if (e->nargs == 0 && e->op != OP_local)
         return true;
     if (known == NULL) {
-        known = (e->op == OP_cell && is_written(phase, e->buf)) ||
+        known = (e->op == OP_cell && loop_writes(phase, e->buf)) ||
                         (e->op == OP_local && is_assigned(phase, e->local))
                     ? no
                     : e;

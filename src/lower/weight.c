@@ -20,19 +20,10 @@ static bool is_known(const Expr *e)
     return known;
 }
 
-static const Buf *start_in(const Expr *e)
-{
-    const Buf *b = e->op == OP_max ? start_in(e->arg[0]) : NULL;
-
-    if (e->op == OP_max)
-        return b != NULL ? b : start_in(e->arg[1]);
-    return e->op == OP_cell && e->buf->of != NULL && e->buf->of_k == -1 ? e->buf : NULL;
-}
-
 /* Iterations of a loop, on the average; 1 where nothing is known. */
 static double trips(const Weigh *w, const Node *n)
 {
-    const Buf *b = start_in(n->lo);
+    const Buf *b = loop_start_in(n->lo, NULL);
     int64_t up, all;
 
     if (is_known(n->lo) && is_known(n->hi)) {

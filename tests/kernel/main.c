@@ -7,7 +7,6 @@
 #include "unit/trap.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,28 +30,6 @@ static void on_crash(void)
 {
     if (write(2, "\nin ", 4) < 0 || write(2, current, strlen(current)) < 0 || write(2, "\n", 1) < 0)
         _exit(3);
-}
-
-static void on_signal(int sig)
-{
-    on_crash();
-    signal(sig, SIG_DFL);
-    raise(sig);
-}
-
-/* Of the sanitizers' runtime, when it is there. */
-extern void __sanitizer_set_death_callback(void (*)(void)) __attribute__((weak));
-
-static void watch_crashes(void)
-{
-    if (__sanitizer_set_death_callback != NULL) {
-        __sanitizer_set_death_callback(on_crash);
-        return;
-    }
-    signal(SIGSEGV, on_signal);
-    signal(SIGABRT, on_signal);
-    signal(SIGFPE, on_signal);
-    signal(SIGILL, on_signal);
 }
 
 typedef struct Tally {
@@ -317,7 +294,7 @@ int main(int argc, char **argv)
 {
     Tally t = { 0 };
 
-    watch_crashes();
+    crash_watch(on_crash);
     if (argc > 2 && strcmp(argv[1], "show") == 0) {
         show((uint64_t)number(argc, argv, 2, 1));
         return 0;

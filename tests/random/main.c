@@ -8,7 +8,6 @@
 #include "unit/trap.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,27 +31,6 @@ static void on_crash(void)
 
     if (write(2, text, (size_t)n) < 0)
         _exit(3);
-}
-
-static void on_signal(int sig)
-{
-    on_crash();
-    signal(sig, SIG_DFL);
-    raise(sig);
-}
-
-/* Of the sanitizers' runtime, when it is there. */
-extern void __sanitizer_set_death_callback(void (*)(void)) __attribute__((weak));
-
-static void watch_crashes(void)
-{
-    if (__sanitizer_set_death_callback != NULL) {
-        __sanitizer_set_death_callback(on_crash);
-        return;
-    }
-    signal(SIGSEGV, on_signal);
-    signal(SIGABRT, on_signal);
-    signal(SIGFPE, on_signal);
 }
 
 /* Every seed has its own settings: half of the programs are exact, some are small. */
@@ -275,7 +253,7 @@ int main(int argc, char **argv)
     uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
     Tally sum = { 0 };
 
-    watch_crashes();
+    crash_watch(on_crash);
     if (strcmp(mode, "show") == 0) {
         show((uint64_t)n);
         return 0;

@@ -172,6 +172,9 @@ typedef enum Mode { MODE_PARSE, MODE_RUN, MODE_MUTATE } Mode;
 /* Puts the case's text and data through a mode's tests.  Only here is anything caught. */
 Report check_case(const Case *, Mode, Defect);
 
+/* crash.c: fn says what is at work, by what a signal handler may call. */
+void crash_watch(void (*fn)(void));
+
 /* mutate.c, shrink.c */
 const char *mutate(Arena *, uint64_t seed, const char *text);
 /* The smallest case found that fails as *r says; *r becomes its report. */
