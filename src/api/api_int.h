@@ -159,12 +159,14 @@ typedef struct Lowered { /* a program as C text, and what a run of it needs to k
     const Isa *isa;
     struct EmitKernel *info;
     const char **label; /* of each phase */
+    int64_t *lanes;     /* by size: lanes that a loop up to it takes at once; 0: no vector loop */
     const char *source;
     size_t nsource;
 } Lowered;
 
 typedef struct VariantKey { /* what a kernel can be compiled for */
     const uint8_t *index;   /* by argument: T_i32 where structure is read as such, else 0 */
+    const int64_t *size;    /* by size: its value where the code is for that alone, else 0 */
     const char *sched;      /* the text of a schedule; NULL: the default */
 } VariantKey;
 

@@ -14,12 +14,27 @@
 
 #include <string.h>
 
+enum { MOST_SIZES = 8 };
+
 static void narrow(const Body *body, Prog *p, const VariantKey *key)
 {
     for (int i = 0; i < body->narg; i++)
         if (key->index[i] == T_i32)
             lower_narrow(p, p->axis[body->arg[i].axis->id],
                          body->arg[i].kind == ARG_START ? -1 : body->arg[i].k);
+}
+
+/* The sizes that vector loops run up to. */
+static void note_lanes(const Node *n, int64_t *lanes)
+{
+    if (n->kind == N_FOR && n->how == FOR_VECTOR && n->hi->op == OP_size) {
+        int64_t at_once = (int64_t)n->lanes * (n->regs > 1 ? n->regs : 1);
+
+        if (lanes[n->hi->size->id] < at_once)
+            lanes[n->hi->size->id] = at_once;
+    }
+    for (int i = 0; i < n->nbody; i++)
+        note_lanes(n->body[i], lanes);
 }
 
 static Lowered *lower(weft_ctx *ctx, Arena *arena, const Body *body, const VariantKey *key)
@@ -38,10 +53,15 @@ static Lowered *lower(weft_ctx *ctx, Arena *arena, const Body *body, const Varia
     l->isa = api_isa(ctx);
     l->prog = ir_copy(arena, prog);
     narrow(body, l->prog, key);
+    for (int i = 0; i < prog->nsize; i++)
+        l->prog->size[i]->is = key->size[i];
     aim = api_aim_at(&ctx->err, l->isa, key->sched);
     k = api_passes(l->prog, &aim, false);
     l->info = emit_c(&text, l->prog, k->phase, k->n, l->prog->name);
     l->label = arena_array(arena, k->n, sizeof *l->label);
+    l->lanes = arena_array(arena, prog->nsize, sizeof *l->lanes);
+    for (int i = 0; i < k->n; i++)
+        note_lanes(k->phase[i], l->lanes);
     for (int i = 0; i < k->n; i++)
         l->label[i] = k->phase[i]->label != NULL ? k->phase[i]->label : l->info->phase[i].name;
     l->source = text.s;
@@ -145,6 +165,7 @@ static Variant *add_variant(weft_kernel *k, const VariantKey *key)
     JitReport report = { .ms = 0 };
 
     v->key.index = arena_copy(arena, key->index, (size_t)k->body->narg);
+    v->key.size = arena_copy(arena, key->size, (size_t)k->body->prog->nsize * sizeof *key->size);
     if (key->sched != NULL)
         v->key.sched = arena_copy(arena, key->sched, strlen(key->sched) + 1);
     k->variant = arena_grow(arena, k->variant, k->n, &k->cap, sizeof *k->variant);
@@ -154,23 +175,52 @@ static Variant *add_variant(weft_kernel *k, const VariantKey *key)
     return v;
 }
 
-static bool is_for(const Variant *v, const VariantKey *key, int narg)
+static bool is_for(const Variant *v, const VariantKey *key, const Body *body)
 {
     const char *a = v->key.sched, *b = key->sched;
 
-    return memcmp(v->key.index, key->index, (size_t)narg) == 0 &&
+    return memcmp(v->key.index, key->index, (size_t)body->narg) == 0 &&
+           memcmp(v->key.size, key->size, (size_t)body->prog->nsize * sizeof *key->size) == 0 &&
            (a == b || (a != NULL && b != NULL && strcmp(a, b) == 0));
+}
+
+static const Variant *find_variant(const weft_kernel *k, const VariantKey *key)
+{
+    for (int i = 0; i < k->n; i++)
+        if (is_for(k->variant[i], key, k->body))
+            return k->variant[i];
+    return NULL;
+}
+
+static bool has_sizes(const weft_kernel *k, const VariantKey *key)
+{
+    for (int i = 0; i < k->body->prog->nsize; i++)
+        if (key->size[i] > 0)
+            return true;
+    return false;
+}
+
+/* For sizes of their own there are a few: whose sizes always change gets code for all. */
+static bool has_room(const weft_kernel *k)
+{
+    int n = 0;
+
+    for (int i = 0; i < k->n; i++)
+        n += has_sizes(k, &k->variant[i]->key);
+    return n < MOST_SIZES;
 }
 
 const Variant *kernel_variant(weft_kernel *k, const VariantKey *key)
 {
-    const Variant *v = NULL;
+    const Variant *v = find_variant(k, key);
+    VariantKey any = *key;
 
-    for (int i = 0; i < k->n && v == NULL; i++)
-        if (is_for(k->variant[i], key, k->body->narg))
-            v = k->variant[i];
+    if (v == NULL && has_sizes(k, key) && !has_room(k)) {
+        any.size = arena_array(&k->h.ctx->scratch, k->body->prog->nsize, sizeof *any.size);
+        v = find_variant(k, &any);
+    }
     if (v == NULL)
-        v = add_variant(k, key);
+        v = add_variant(k, &any);
     return v->why == NULL ? v : k->variant[0];
 }
 
@@ -188,6 +238,7 @@ static void add_first(weft_kernel *k)
         err_jump(&ctx->err);
     }
     key.index = arena_alloc(&ctx->scratch, (size_t)k->body->narg + 1);
+    key.size = arena_array(&ctx->scratch, k->body->prog->nsize, sizeof *key.size);
     k->last = add_variant(k, &key);
     ctx->err.trap = outer;
 }

@@ -310,6 +310,22 @@ static bool is_too_long(const Arg *a, const Array *is)
     return is->n > INT32_MAX && (a->kind == ARG_START || a->axis->parent == NULL);
 }
 
+/* Short rows are worth code of their own length: what a loop that takes many lanes at once asks
+ * before and after its few turns is known then. */
+enum { MOST_SHORT = 1024 };
+
+static const int64_t *short_sizes(const weft_kernel *k, const weft_args *args, const Env *env)
+{
+    int n = args->body->prog->nsize;
+    const Lowered *l = k->variant[0]->lowered;
+    int64_t *size = arena_array(&args->h.ctx->scratch, n, sizeof *size);
+
+    for (int i = 0; i < n && l != NULL; i++)
+        if (l->lanes[i] > 0 && env->size[i] <= MOST_SHORT)
+            size[i] = env->size[i];
+    return size;
+}
+
 /* Structure is read as the caller has it, unless a transpose in its type would not fit. */
 static const Variant *find_variant(weft_kernel *k, weft_args *args, const Env *env, int threads)
 {
@@ -325,7 +341,11 @@ static const Variant *find_variant(weft_kernel *k, weft_args *args, const Env *e
     }
     if (sched == NULL)
         sched = api_pick(args->h.ctx, args->body->prog, env, threads);
-    return kernel_variant(k, &(VariantKey){ .index = index, .sched = sched });
+    return kernel_variant(k, &(VariantKey){
+                                 .index = index,
+                                 .size = short_sizes(k, args, env),
+                                 .sched = sched,
+                             });
 }
 
 /* All that can throw; the time it took, that of compiling a variant apart. */

@@ -70,6 +70,14 @@ static void put_narrow(Text *out, const Body *body, const VariantKey *key)
         }
 }
 
+/* The sizes that it is for alone. */
+static void put_sizes_of(Text *out, const Prog *p, const VariantKey *key)
+{
+    for (int i = 0; i < p->nsize; i++)
+        if (key->size[i] > 0)
+            text_f(out, "; %s = %lld", p->size[i]->name, (long long)key->size[i]);
+}
+
 static void warn(weft_ctx *ctx, const weft_kernel *k, const Variant *v)
 {
     char note[JIT_NOTE] = "";
@@ -94,6 +102,7 @@ void api_say_compile(weft_ctx *ctx, const weft_kernel *k, const Variant *v, cons
     if (v->why == NULL) {
         put_phases(&phases, v->lowered);
         put_narrow(&phases, k->body, &v->key);
+        put_sizes_of(&phases, k->body->prog, &v->key);
     }
     say(k, v, "compile", v->why == NULL ? v->how : "", report->ms, v->why == NULL ? phases.s : "",
         v->why == NULL ? report->note : v->why);

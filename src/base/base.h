@@ -73,6 +73,9 @@ struct Os {
     void (*sleep)(const Os *, int64_t ns);
     unsigned (*euid)(const Os *);
     int (*cpus)(const Os *); /* that this process may run on; at least 1 */
+    int (*cpu)(const Os *);  /* that this thread is on */
+    void (*leave)(const Os *, int cpu); /* a hint: this thread goes to another one */
+    void (*large)(const Os *, void *p, size_t n); /* a hint: large pages for these whole ones */
 
     /* threads; 0 or an errno, as their POSIX namesakes */
     int (*thread_new)(const Os *, pthread_t *, void *(*run)(void *), void *arg); /* no signals */

@@ -15,6 +15,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -387,6 +388,26 @@ static int libc_cpus(const Os *os)
     return sched_getaffinity(0, sizeof set, set) == 0 ? CPU_COUNT_S(sizeof set, set) : 1;
 }
 
+static int libc_cpu(const Os *os)
+{
+    (void)os;
+    return sched_getcpu();
+}
+
+/* It may not be where it must not, so it moves; then it may be anywhere again. */
+static void libc_leave(const Os *os, int cpu)
+{
+    cpu_set_t all[8], others[8];
+
+    (void)os;
+    if (sched_getaffinity(0, sizeof all, all) != 0)
+        return;
+    memcpy(others, all, sizeof others);
+    CPU_CLR_S((size_t)cpu, sizeof others, others);
+    if (sched_setaffinity(0, sizeof others, others) == 0) /* not where it is the only one */
+        sched_setaffinity(0, sizeof all, all);
+}
+
 /* Signals are for the program's own threads, but for those that a thread raises by its own fault:
  * they reach the handler that reports a crash. */
 static int libc_thread_new(const Os *os, pthread_t *thread, void *(*run)(void *), void *arg)
@@ -409,6 +430,16 @@ static int libc_thread_join(const Os *os, pthread_t thread)
 {
     (void)os;
     return pthread_join(thread, NULL);
+}
+
+static void libc_large(const Os *os, void *p, size_t n)
+{
+    (void)os;
+#ifdef MADV_HUGEPAGE
+    madvise(p, n, MADV_HUGEPAGE); /* whether it helps or not, nothing is wrong */
+#else
+    (void)p, (void)n;
+#endif
 }
 
 const Os os_libc = {
@@ -449,6 +480,9 @@ const Os os_libc = {
     .sleep = libc_sleep,
     .euid = libc_euid,
     .cpus = libc_cpus,
+    .cpu = libc_cpu,
+    .leave = libc_leave,
+    .large = libc_large,
     .thread_new = libc_thread_new,
     .thread_join = libc_thread_join,
 };

@@ -125,11 +125,19 @@ void emit_close(Emit *o, Function *f)
     f->used = used;
 }
 
+static void emit_size(Text *out, const Size *s)
+{
+    if (s->is > 0)
+        text_f(out, "\n    const int64_t n_%s = %lld;", s->name, (long long)s->is);
+    else
+        text_f(out, "\n    const int64_t n_%s = weft_size[%d];", s->name, s->id);
+}
+
 void emit_body(Emit *o, Text *out, const Function *f, Node *const *tree, int n)
 {
     for (int i = 0; i < o->p->nsize; i++)
         if (f->used.size[i])
-            text_f(out, "\n    const int64_t n_%s = weft_size[%d];", o->p->size[i]->name, i);
+            emit_size(out, o->p->size[i]);
     for (int i = 0; i < o->k->ncount; i++)
         if (f->used.count[i])
             text_f(out, "\n    const int64_t n_%s = weft_size[%d];", o->k->count[i]->name,

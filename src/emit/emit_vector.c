@@ -6,13 +6,18 @@
  * for each part of the sum, and is folded when the loop has ended. */
 #include "emit/emit_int.h"
 
+enum { MOST_TURNS = 4 }; /* of a loop that is written out */
+
 /* The largest number of iterations that are left when the loops of so many have run; -1: not
  * known. */
 static int64_t trips_of(const Node *n)
 {
-    if (n->how == FOR_PARALLEL || n->lo->op != OP_int || n->hi->op != OP_int)
+    bool size = n->hi->op == OP_size && n->hi->size->is > 0;
+    int64_t hi = size ? n->hi->size->is : n->hi->i;
+
+    if (n->how == FOR_PARALLEL || n->lo->op != OP_int || (!size && n->hi->op != OP_int))
         return -1;
-    return n->hi->i > n->lo->i ? n->hi->i - n->lo->i : 0;
+    return hi > n->lo->i ? hi - n->lo->i : 0;
 }
 
 static void put_bound(Emit *o, const Node *n, bool end)
@@ -148,8 +153,27 @@ static void close_folds(Emit *o, const Node *const *fold, int n, int regs)
         }
 }
 
-static void put_loop(Emit *o, const Node *n, const char *v, int regs)
+static bool has_loop(const Node *n)
 {
+    bool found = false;
+
+    for (int i = 0; i < n->nbody && !found; i++)
+        found = n->body[i]->kind == N_FOR || has_loop(n->body[i]);
+    return found;
+}
+
+/* A few turns one after the other: what they share, as the addresses of rows, is known once. */
+static void put_turns(Emit *o, const Node *n, int64_t turns)
+{
+    if (turns < 2 || turns > MOST_TURNS || has_loop(n))
+        return;
+    emit_line(o);
+    text_f(o->out, "WEFT_TURNS(%d)", (int)turns);
+}
+
+static void put_loop(Emit *o, const Node *n, const char *v, int regs, int64_t trips)
+{
+    put_turns(o, n, trips / (n->lanes * regs));
     emit_line(o);
     text_f(o->out, "for (; %s + %d <= ", v, n->lanes * regs);
     put_bound(o, n, true);
@@ -230,7 +254,7 @@ void emit_vector_loop(Emit *o, const Node *n)
         declare_fold(o, fold[i], regs);
     for (int r = regs; r > 0; r /= 2) {
         if (trips < 0 || trips >= n->lanes * r)
-            put_loop(o, n, v.s, r);
+            put_loop(o, n, v.s, r, trips);
         trips = trips < 0 ? trips : trips % (n->lanes * r);
     }
     if (trips != 0)

@@ -36,6 +36,13 @@ typedef double weft_uf64 __attribute__((vector_size(WEFT_BYTES), aligned(8), may
 
 #define WEFT_USED __attribute__((unused))
 #define WEFT_FN static inline WEFT_USED
+/* A loop of n turns, written out. */
+#define WEFT_PRAGMA(text) _Pragma(#text)
+#if defined(__clang__)
+#define WEFT_TURNS(n) WEFT_PRAGMA(unroll n)
+#else
+#define WEFT_TURNS(n) WEFT_PRAGMA(GCC unroll n)
+#endif
 #define WEFT_PART static __attribute__((noinline)) /* of a function that is too long as one */
 /* What a kernel's functions get: arrays and sizes, a range, scratch memory. */
 #define WEFT_DATA void *const *weft_array WEFT_USED, const int64_t *weft_size WEFT_USED

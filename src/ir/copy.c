@@ -207,7 +207,7 @@ static void copy_objects(Copy *c)
     Prog *to = c->to;
 
     for (int i = 0; i < from->nsize; i++)
-        *to->size[i] = (Size){ copy_name(c, from->size[i]->name), i };
+        *to->size[i] = (Size){ .name = copy_name(c, from->size[i]->name), .id = i };
     for (int i = 0; i < from->nexpr; i++)
         copy_expr(c, from->expr[i], (struct Expr *)to->expr[i]);
     for (int i = 0; i < from->nvar; i++) {

@@ -82,6 +82,7 @@ typedef struct Place {
 struct Size {
     const char *name;
     int id;
+    int64_t is; /* its value, where a kernel is for this one alone; else 0 */
 };
 
 typedef enum Extent { X_EXPR, X_TABLE, X_SEG, X_ONE, X_BUILT } Extent;

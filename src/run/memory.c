@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Blocks that start at a cache line, from an allocator that knows no alignment; and what is done to
- * long blocks, by all threads. */
+ * Blocks that start at a cache line, long ones at a large page, from an allocator that knows no
+ * alignment; and what is done to long blocks, by all threads. */
 #include "run/run.h"
 
 #include <string.h>
 
 enum { BLOCK = 1 << 16, FEW = 4 }; /* bytes at a time; blocks that are worth a thread */
+enum { PAGE = 1 << 21, MANY = 4 }; /* a large page, and how many a block has to fill */
 
 void *run_alloc(const Os *os, int64_t bytes)
 {
-    const uintptr_t line = RUN_LINE;
+    const uintptr_t line = bytes >= MANY * PAGE ? PAGE : RUN_LINE;
     int64_t whole;
     char *block, *p;
 
-    if (bytes < 0 || int_add(bytes, RUN_LINE + (int64_t)sizeof(void *), &whole) ||
+    if (bytes < 0 || int_add(bytes, (int64_t)(line + sizeof(void *)), &whole) ||
         (uint64_t)whole > SIZE_MAX)
         return NULL;
     block = os->alloc(os, NULL, (size_t)whole);
@@ -24,6 +25,8 @@ void *run_alloc(const Os *os, int64_t bytes)
     p = block + sizeof(void *);
     p += (line - (uintptr_t)p % line) % line;
     ((void **)p)[-1] = block; /* what run_free gives back */
+    if (line == PAGE)
+        os->large(os, p, (size_t)bytes / PAGE * PAGE);
     return p;
 }
 

@@ -30,6 +30,8 @@ struct Call { /* of pool_run, on its stack */
 
 typedef struct Team Team;
 struct Team {
+    const Os *os;
+    bool roomy;     /* there are as many CPUs as threads */
     unsigned forks; /* of the process that made it */
     Team *stale;    /* of the parent: freed with the pool, as another thread may be looking at it */
     pthread_mutex_t lock; /* of all below */
@@ -37,6 +39,7 @@ struct Team {
     pthread_cond_t done;  /* some call's last helper left */
     Call *calls;          /* oldest first */
     atomic_uint news;     /* changes when the list grows, and at the end */
+    atomic_int cpu;       /* where the last call came from */
     int64_t spinning, sleeping, waiting;
     bool over;
     int n, most; /* threads */
@@ -69,6 +72,16 @@ static bool watch_forks(void)
     return true;
 }
 
+/* A thread on the CPU that calls come from takes turns with them, and systems are slow to see that
+ * it could be elsewhere. */
+static void make_room(const Team *t)
+{
+    int cpu = t->cpu;
+
+    if (t->roomy && t->os->cpu(t->os) == cpu)
+        t->os->leave(t->os, cpu);
+}
+
 /* Called with the lock, as is all that takes a Team up to team_new. */
 static void rest(Team *t)
 {
@@ -76,6 +89,7 @@ static void rest(Team *t)
 
     t->spinning++;
     pthread_mutex_unlock(&t->lock);
+    make_room(t);
     for (int k = 0; k < SPIN && t->news == seen; k++)
         sched_yield();
     pthread_mutex_lock(&t->lock);
@@ -92,6 +106,7 @@ static void help(Team *t, Call *c)
 
     c->helpers++;
     pthread_mutex_unlock(&t->lock);
+    make_room(t);
     c->lane(c->arg, lane);
     pthread_mutex_lock(&t->lock);
     if (--c->helpers == 0 && t->waiting > 0) /* from here on *c may be gone */
@@ -154,6 +169,8 @@ static Team *team_new(const Pool *p, unsigned now)
     if (t == NULL)
         return NULL;
     memset(t, 0, sizeof *t);
+    t->os = p->os;
+    t->roomy = p->threads <= p->os->cpus(p->os);
     t->forks = now;
     t->most = (int)most;
     pthread_mutex_init(&t->lock, NULL);
@@ -199,6 +216,7 @@ static void begin(Team *t, const Os *os, Call *c)
 {
     int64_t had, idle;
 
+    t->cpu = os->cpu(os);
     pthread_mutex_lock(&t->lock);
     had = t->n;
     grow(t, os, c->lanes - 1);

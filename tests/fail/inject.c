@@ -328,6 +328,27 @@ static int inject_cpus(const Os *os)
     return j->real->cpus(j->real);
 }
 
+static int inject_cpu(const Os *os)
+{
+    Inject *j = self(os);
+
+    return j->real->cpu(j->real);
+}
+
+static void inject_leave(const Os *os, int cpu)
+{
+    Inject *j = self(os);
+
+    j->real->leave(j->real, cpu);
+}
+
+static void inject_large(const Os *os, void *p, size_t n)
+{
+    Inject *j = self(os);
+
+    j->real->large(j->real, p, n);
+}
+
 static int inject_thread_new(const Os *os, pthread_t *thread, void *(*run)(void *), void *arg)
 {
     Inject *j = self(os);
@@ -386,6 +407,9 @@ void inject_init(Inject *j, const Os *real)
             .sleep = inject_sleep,
             .euid = inject_euid,
             .cpus = inject_cpus,
+            .cpu = inject_cpu,
+            .leave = inject_leave,
+            .large = inject_large,
             .thread_new = inject_thread_new,
             .thread_join = inject_thread_join,
         },

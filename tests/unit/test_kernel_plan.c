@@ -58,7 +58,49 @@ TEST(structure_is_read_in_the_type_it_has)
         for (int k = 0; k < mix; k++)
             CHECK(strcmp(keys[k], keys[mix]) != 0);
     }
-    CHECK_EQ(compiles, 4); /* the first was for i64 alone */
+    CHECK_EQ(compiles, 5); /* the first was for any size */
+    close_prog();
+}
+
+/* C = A * B for rows of length f; whether the code is for this length alone. */
+static bool run_rows(int64_t f)
+{
+    float b[4 * 1100], want[3 * 1100];
+    char line[64];
+    const char *text;
+
+    for (int64_t k = 0; k < f; k++) {
+        for (int64_t j = 0; j < 4; j++)
+            b[j * f + k] = (float)(j * 7 + k % 5);
+        for (int64_t i = 0; i < 3; i++) {
+            want[i * f + k] = 0;
+            for (int64_t e = csr_start[i]; e < csr_start[i + 1]; e++)
+                want[i * f + k] += csr_value[e] * b[csr_coord[e] * f + k];
+        }
+    }
+    bind_csr();
+    bind("B", b, WEFT_F32, 2, SHAPE(4, f));
+    OK(weft_kernel_run(kernel, args));
+    check_floats("C", want, 3 * f);
+    OK(weft_kernel_source(kernel, &text));
+    snprintf(line, sizeof line, "n_f = %lld;", (long long)f);
+    return strstr(text, line) != NULL;
+}
+
+TEST(short_rows_get_code_of_their_own)
+{
+    int compiles = 0;
+
+    set_cache();
+    open_prog(spmm);
+    OK(weft_ctx_verbose(ctx, count_compiles, &compiles));
+    compile();
+    for (int again = 0; again < 2; again++)
+        for (int f = 1; f <= 12; f++)
+            CHECK_EQ(run_rows(f), f <= 8); /* whose sizes always change gets code for all */
+    CHECK_EQ(compiles, 1 + 8 + 1);
+    CHECK(!run_rows(1100));
+    CHECK_EQ(compiles, 1 + 8 + 1);
     close_prog();
 }
 

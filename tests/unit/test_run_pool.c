@@ -92,6 +92,8 @@ static Fake fake_new(void)
     return (Fake){ .os = { .alloc = fake_alloc,
                            .getenv = fake_getenv,
                            .cpus = fake_cpus,
+                           .cpu = os_libc.cpu,
+                           .leave = os_libc.leave,
                            .thread_new = fake_thread_new,
                            .thread_join = fake_thread_join },
                    .cpus = 4,
