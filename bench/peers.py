@@ -30,6 +30,8 @@ GENERATED = {
     "powerlaw-169k": "powerlaw:n=169000:nnz=2300000:a=2.1:seed=1",
     "powerlaw-233k": "powerlaw:n=233000:nnz=11000000:a=2.1:seed=1",
 }
+WARM = 0.3  # seconds of a run that needs no other before it
+SCIPY = 1e9  # multiply-adds that it is given to do
 TINY = {"tiny": "powerlaw:n=2000:nnz=20000:a=2.1:seed=1"}
 
 
@@ -168,7 +170,7 @@ def spmm(case, weft, mkl):
     make["torch"] = lambda: torch.mm(csr, tb, out=tc)
     if mkl is not None:
         make["mkl"] = mkl.spmm(m, n, start, col, a, b, c, threads)
-    if threads == 1:
+    if threads == 1 and len(col) * f <= SCIPY:
         sparse = scipy.sparse.csr_matrix((a, col, start), shape=(m, n))
 
         def by_scipy():
@@ -216,15 +218,21 @@ class Case:
         run = weft.lib.weft_kernel_run
         run.argtypes = [c_void_p, c_void_p]
         weft.call("weft_kernel_run", kernel, args)  # compiles what it needs
-        again = weft.bind(prog, arrays)
-        began = time.perf_counter()
-        weft.call("weft_kernel_run", kernel, again)
         if self.cost is None:
-            self.plan_s = time.perf_counter() - began
+            self.plan_s = statistics.median(self.first_run(weft, prog, kernel, arrays)
+                                            for _ in range(3))
             self.cost = weft.cost(args, self.threads)
-        weft.lib.weft_args_free(again)
         self.held += [(weft, prog, kernel, args, arrays)]
         return lambda: run(kernel, args)
+
+    def first_run(self, weft, prog, kernel, arrays):
+        """Seconds of a run with structure that is new to Weft."""
+        args = weft.bind(prog, arrays)
+        began = time.perf_counter()
+        weft.call("weft_kernel_run", kernel, args)
+        took = time.perf_counter() - began
+        weft.lib.weft_args_free(args)
+        return took
 
     def free(self):
         for weft, prog, kernel, args, _ in self.held:
@@ -272,17 +280,18 @@ class Case:
 def time_all(runs, seconds):
     """Medians, in seconds.  In turns: a rest, in which threads of the last one go to sleep, one run
     to warm up, then runs for some milliseconds."""
-    inner, times = {}, {name: [] for name in runs}
+    once, inner, times = {}, {}, {name: [] for name in runs}
     for name, run in runs.items():
-        run()
         began = time.perf_counter()
         run()
-        inner[name] = max(1, int(2e-3 / max(time.perf_counter() - began, 1e-6)))
+        once[name] = time.perf_counter() - began
+        inner[name] = max(1, int(2e-3 / max(once[name], 1e-6)))
     began, rounds = time.perf_counter(), 0
     while rounds < 3 or (time.perf_counter() - began < seconds * len(runs) and rounds < 200):
         for name, run in runs.items():
             time.sleep(0.005)
-            run()
+            if once[name] < WARM:
+                run()
             start = time.perf_counter()
             for _ in range(inner[name]):
                 run()

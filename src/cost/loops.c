@@ -12,8 +12,12 @@
 /* Cycles, about: of a multiply-add until the next can use it; of what an entry takes beside its
  * vectors (index, value, address, loop); of a hint. */
 #define CHAIN 4.0
-#define ENTRY 2.5
+#define ENTRY 5
 #define HINT 0.5
+/* What of the shorter of the two, instructions and waiting, is not hidden behind the other; what of
+ * a row of results it costs to write it in one more piece. */
+#define OVERLAP 0.5
+#define PIECES 0.4
 /* Gathers without hints wait longer; rows with gaps between them cost more pages. */
 #define UNASKED 1.15
 #define GAPS 1.15
@@ -48,29 +52,27 @@ static double entry_cycles(const CostGather *g, const CostLoops *l)
     return panels * fmax(slices * CHAIN, slices * ENTRY + loads + hints);
 }
 
-/* Bytes side by side that one pass takes of a row. */
-static double slice(const CostGather *g, const CostLoops *l)
-{
-    return fmin(width(g, l), fmax(l->registers, 1) * l->bytes);
-}
-
+/* A pass takes the part of a row that registers hold, and the next pass the next, soon after: it is
+ * as if the row came at once.  A panel comes after all other rows.  What lies between the panels of
+ * a table that is not packed keeps its place in caches and page tables. */
 static double gather_of(const CostGather *g, const Machine *m, const CostLoops *l, int threads)
 {
-    double w = width(g, l), share = w / g->row, table = g->like * share,
+    double w = width(g, l), table = l->pack ? g->like * w / g->row : g->like,
            bytes = g->count * g->row * (g->write ? 2 : 1),
-           seconds = bytes / cost_gather(m, slice(g, l), table, threads) / GIGA;
+           seconds = bytes / cost_gather(m, w, table, threads) / GIGA;
 
     if (l->ahead == 0 && table > (double)m->cache[1])
         seconds *= UNASKED;
-    return share < 1 && !l->pack ? seconds * GAPS : seconds;
+    return w < g->row && !l->pack ? seconds * GAPS : seconds;
 }
 
-/* What panels cost beside: indices and values once for each, the copy, and the table as it comes
- * nearer. */
+/* What panels cost beside: indices and values once for each, rows of results in pieces, the copy,
+ * and the table as it comes nearer. */
 static double panels_cost(const CostShape *s, const CostGather *g, const Machine *m,
                           const CostLoops *l, int threads)
 {
-    double panels = ceil(g->row / width(g, l)), bytes = (panels - 1) * g->count * 8;
+    double panels = ceil(g->row / width(g, l)),
+           bytes = (panels - 1) * (g->count * 8 + PIECES * s->written);
 
     if (panels > 1)
         bytes += g->table * (l->pack ? 3 : 1);
@@ -93,5 +95,7 @@ double cost_loops(const CostShape *s, const Machine *m, const CostLoops *l, int 
     }
     if (s->ngather == 0)
         return plain.seconds;
-    return fmax(fmax(issue, plain.compute), gather + fmax(in_order, 0) / rate) + more;
+    issue = fmax(issue, plain.compute);
+    gather += fmax(in_order, 0) / rate;
+    return fmax(issue, gather) + OVERLAP * fmin(issue, gather) + more;
 }

@@ -234,6 +234,8 @@ static void end(Team *t, Call *c)
     pthread_mutex_lock(&t->lock);
     take_off_list(t, c);
     pthread_mutex_unlock(&t->lock);
+    if (c->taken < c->lanes)
+        sched_yield(); /* one that was woken may be waiting for this CPU, to leave it */
     for (int k = 0; k < SPIN && c->helpers > 0; k++)
         sched_yield();
     if (c->helpers == 0)
