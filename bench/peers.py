@@ -30,6 +30,7 @@ GENERATED = {
     "powerlaw-169k": "powerlaw:n=169000:nnz=2300000:a=2.1:seed=1",
     "powerlaw-233k": "powerlaw:n=233000:nnz=11000000:a=2.1:seed=1",
 }
+HOT = 0.2  # seconds after which Weft has code for a problem's sizes
 WARM = 0.3  # seconds of a run that needs no other before it
 SCIPY = 1e9  # multiply-adds that it is given to do
 TINY = {"tiny": "powerlaw:n=2000:nnz=20000:a=2.1:seed=1"}
@@ -217,7 +218,9 @@ class Case:
         args = weft.bind(prog, arrays)
         run = weft.lib.weft_kernel_run
         run.argtypes = [c_void_p, c_void_p]
-        weft.call("weft_kernel_run", kernel, args)  # compiles what it needs
+        began = time.perf_counter()
+        while time.perf_counter() - began < HOT:  # so long that it has compiled all that it will
+            weft.call("weft_kernel_run", kernel, args)
         if self.cost is None:
             self.plan_s = statistics.median(self.first_run(weft, prog, kernel, arrays)
                                             for _ in range(3))

@@ -63,12 +63,15 @@ static bool time_round(Problem *p, Timing *t)
     return true;
 }
 
+/* Seconds after which a kernel has code for its sizes. */
+#define HOT 0.15
+
 /* How many runs make a round of about a millisecond; warms up, too. */
 static bool warm(Problem *p, Timing *t)
 {
-    double begin, took = 1;
+    double all = problem_now(), begin, took = 1;
 
-    for (int i = 0; i < WARM; i++) {
+    for (int i = 0; i < WARM || problem_now() - all < HOT; i++) {
         begin = problem_now();
         if (!run(p, p->args))
             return false;

@@ -188,7 +188,11 @@ struct weft_kernel {
     int n, cap;          /* interprets; the others when a run asks for them */
     const Variant *last; /* that ran, or the first */
     const char *sched;   /* what the caller wants; NULL: what the model thinks best */
+    int64_t busy;        /* ns of its runs, up to KERNEL_HOT */
 };
+
+/* Runs that have taken about as long as a compile make code for their own sizes worth it. */
+enum { KERNEL_HOT = 100000000 };
 
 /* ctx.c */
 weft_ctx *api_ctx_new(const Os *);

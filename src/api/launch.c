@@ -92,6 +92,17 @@ static Pool *pool_of(weft_ctx *ctx)
     return ctx->pool;
 }
 
+static int64_t run_plan(weft_kernel *k, weft_args *args, Pool *pool)
+{
+    const Os *os = k->h.ctx->os;
+    bool cold = k->busy < KERNEL_HOT;
+    int64_t begin = cold ? os->clock(os, CLOCK_MONOTONIC) : 0, fault = api_run_plan(args, pool);
+
+    if (cold)
+        k->busy += os->clock(os, CLOCK_MONOTONIC) - begin;
+    return fault;
+}
+
 static void run_code(weft_kernel *k, weft_args *args, int64_t begin)
 {
     Pool *pool = pool_of(args->h.ctx);
@@ -99,7 +110,7 @@ static void run_code(weft_kernel *k, weft_args *args, int64_t begin)
     int64_t fault;
 
     api_plan(k, args, pool, &made);
-    fault = api_run_plan(args, pool);
+    fault = run_plan(k, args, pool);
     if (fault != 0)
         explain(args, fault);
     api_say_run(k, args, made, pool_threads(pool), begin);

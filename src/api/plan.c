@@ -24,6 +24,7 @@ typedef struct Plan {
     Box *box;
     unsigned kernel, shapes; /* that it was made for */
     const Variant *variant;  /* of the kernel */
+    bool cold;               /* there could be one for its sizes, when the kernel is hot */
     Result *result;
     void *block; /* of outputs that are not bound, temporaries, copies of what is not plain */
     int64_t bytes;
@@ -314,20 +315,24 @@ static bool is_too_long(const Arg *a, const Array *is)
  * before and after its few turns is known then. */
 enum { MOST_SHORT = 1024 };
 
-static const int64_t *short_sizes(const weft_kernel *k, const weft_args *args, const Env *env)
+static const int64_t *short_sizes(const weft_kernel *k, const weft_args *args, const Env *env,
+                                  bool *cold)
 {
     int n = args->body->prog->nsize;
     const Lowered *l = k->variant[0]->lowered;
     int64_t *size = arena_array(&args->h.ctx->scratch, n, sizeof *size);
 
     for (int i = 0; i < n && l != NULL; i++)
-        if (l->lanes[i] > 0 && env->size[i] <= MOST_SHORT)
-            size[i] = env->size[i];
+        if (l->lanes[i] > 0 && env->size[i] <= MOST_SHORT) {
+            *cold = k->busy < KERNEL_HOT;
+            size[i] = *cold ? 0 : env->size[i];
+        }
     return size;
 }
 
 /* Structure is read as the caller has it, unless a transpose in its type would not fit. */
-static const Variant *find_variant(weft_kernel *k, weft_args *args, const Env *env, int threads)
+static const Variant *find_variant(weft_kernel *k, weft_args *args, const Env *env, int threads,
+                                   bool *cold)
 {
     int n = args->body->narg;
     const char *sched = k->sched;
@@ -343,7 +348,7 @@ static const Variant *find_variant(weft_kernel *k, weft_args *args, const Env *e
         sched = api_pick(args->h.ctx, args->body->prog, env, threads);
     return kernel_variant(k, &(VariantKey){
                                  .index = index,
-                                 .size = short_sizes(k, args, env),
+                                 .size = short_sizes(k, args, env, cold),
                                  .sched = sched,
                              });
 }
@@ -357,7 +362,7 @@ static void fill(weft_kernel *k, Making *m)
     Env *env = api_env(args, m->arena, m->pool), *own;
 
     waited = now(args);
-    plan->variant = find_variant(k, args, env, pool_threads(m->pool));
+    plan->variant = find_variant(k, args, env, pool_threads(m->pool), &plan->cold);
     waited = now(args) - waited;
     m->l = plan->variant->lowered;
     own = lowered_env(m, env);
@@ -428,6 +433,7 @@ Plan *api_plan(weft_kernel *k, weft_args *args, Pool *pool, bool *made)
     if (args->fresh)
         api_check_overlap(args);
     *made = plan == NULL || plan->kernel != k->number || plan->shapes != args->shapes ||
+            (plan->cold && k->busy >= KERNEL_HOT) ||
             (args->fresh && !structure_is_same(args, plan, pool));
     if (*made)
         plan = make(k, args, pool);
