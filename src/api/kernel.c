@@ -16,6 +16,11 @@
 
 enum { MOST_SIZES = 8 };
 
+static int64_t size_in(const VariantKey *key, int i)
+{
+    return key->size == NULL ? 0 : key->size[i];
+}
+
 static void narrow(const Body *body, Prog *p, const VariantKey *key)
 {
     for (int i = 0; i < body->narg; i++)
@@ -54,7 +59,7 @@ static Lowered *lower(weft_ctx *ctx, Arena *arena, const Body *body, const Varia
     l->prog = ir_copy(arena, prog);
     narrow(body, l->prog, key);
     for (int i = 0; i < prog->nsize; i++)
-        l->prog->size[i]->is = key->size[i];
+        l->prog->size[i]->is = size_in(key, i);
     aim = api_aim_at(&ctx->err, l->isa, key->sched);
     k = api_passes(l->prog, &aim, false);
     l->info = emit_c(&text, l->prog, k->phase, k->n, l->prog->name);
@@ -165,7 +170,9 @@ static Variant *add_variant(weft_kernel *k, const VariantKey *key)
     JitReport report = { .ms = 0 };
 
     v->key.index = arena_copy(arena, key->index, (size_t)k->body->narg);
-    v->key.size = arena_copy(arena, key->size, (size_t)k->body->prog->nsize * sizeof *key->size);
+    if (key->size != NULL)
+        v->key.size =
+            arena_copy(arena, key->size, (size_t)k->body->prog->nsize * sizeof *key->size);
     if (key->sched != NULL)
         v->key.sched = arena_copy(arena, key->sched, strlen(key->sched) + 1);
     k->variant = arena_grow(arena, k->variant, k->n, &k->cap, sizeof *k->variant);
@@ -179,8 +186,10 @@ static bool is_for(const Variant *v, const VariantKey *key, const Body *body)
 {
     const char *a = v->key.sched, *b = key->sched;
 
+    for (int i = 0; i < body->prog->nsize; i++)
+        if (size_in(&v->key, i) != size_in(key, i))
+            return false;
     return memcmp(v->key.index, key->index, (size_t)body->narg) == 0 &&
-           memcmp(v->key.size, key->size, (size_t)body->prog->nsize * sizeof *key->size) == 0 &&
            (a == b || (a != NULL && b != NULL && strcmp(a, b) == 0));
 }
 
@@ -195,7 +204,7 @@ static const Variant *find_variant(const weft_kernel *k, const VariantKey *key)
 static bool has_sizes(const weft_kernel *k, const VariantKey *key)
 {
     for (int i = 0; i < k->body->prog->nsize; i++)
-        if (key->size[i] > 0)
+        if (size_in(key, i) > 0)
             return true;
     return false;
 }
@@ -216,7 +225,7 @@ const Variant *kernel_variant(weft_kernel *k, const VariantKey *key)
     VariantKey any = *key;
 
     if (v == NULL && has_sizes(k, key) && !has_room(k)) {
-        any.size = arena_array(&k->h.ctx->scratch, k->body->prog->nsize, sizeof *any.size);
+        any.size = NULL;
         v = find_variant(k, &any);
     }
     if (v == NULL)
@@ -238,7 +247,6 @@ static void add_first(weft_kernel *k)
         err_jump(&ctx->err);
     }
     key.index = arena_alloc(&ctx->scratch, (size_t)k->body->narg + 1);
-    key.size = arena_array(&ctx->scratch, k->body->prog->nsize, sizeof *key.size);
     k->last = add_variant(k, &key);
     ctx->err.trap = outer;
 }

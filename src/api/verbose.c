@@ -73,7 +73,7 @@ static void put_narrow(Text *out, const Body *body, const VariantKey *key)
 /* The sizes that it is for alone. */
 static void put_sizes_of(Text *out, const Prog *p, const VariantKey *key)
 {
-    for (int i = 0; i < p->nsize; i++)
+    for (int i = 0; i < p->nsize && key->size != NULL; i++)
         if (key->size[i] > 0)
             text_f(out, "; %s = %lld", p->size[i]->name, (long long)key->size[i]);
 }
