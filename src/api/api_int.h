@@ -166,7 +166,7 @@ typedef struct Lowered { /* a program as C text, and what a run of it needs to k
 
 typedef struct VariantKey { /* what a kernel can be compiled for */
     const uint8_t *index;   /* by argument: T_i32 where structure is read as such, else 0 */
-    const int64_t *size;    /* by size: its value where the code is for that alone, else 0; or NULL */
+    const int64_t *size;    /* by size: its value where the code is for that alone, or 0; or NULL */
     const char *sched;      /* the text of a schedule; NULL: the default */
 } VariantKey;
 
