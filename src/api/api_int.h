@@ -159,7 +159,7 @@ typedef struct Lowered { /* a program as C text, and what a run of it needs to k
     const Isa *isa;
     struct EmitKernel *info;
     const char **label; /* of each phase */
-    int64_t *lanes;     /* by size: lanes that a loop up to it takes at once; 0: no vector loop */
+    bool *in_lanes;     /* by size: a vector loop runs up to it */
     const char *source;
     size_t nsource;
 } Lowered;

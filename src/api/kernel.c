@@ -30,16 +30,12 @@ static void narrow(const Body *body, Prog *p, const VariantKey *key)
 }
 
 /* The sizes that vector loops run up to. */
-static void note_lanes(const Node *n, int64_t *lanes)
+static void note_lanes(const Node *n, bool *in_lanes)
 {
-    if (n->kind == N_FOR && n->how == FOR_VECTOR && n->hi->op == OP_size) {
-        int64_t at_once = (int64_t)n->lanes * (n->regs > 1 ? n->regs : 1);
-
-        if (lanes[n->hi->size->id] < at_once)
-            lanes[n->hi->size->id] = at_once;
-    }
+    if (n->kind == N_FOR && n->how == FOR_VECTOR && n->hi->op == OP_size)
+        in_lanes[n->hi->size->id] = true;
     for (int i = 0; i < n->nbody; i++)
-        note_lanes(n->body[i], lanes);
+        note_lanes(n->body[i], in_lanes);
 }
 
 static Lowered *lower(weft_ctx *ctx, Arena *arena, const Body *body, const VariantKey *key)
@@ -64,9 +60,9 @@ static Lowered *lower(weft_ctx *ctx, Arena *arena, const Body *body, const Varia
     k = api_passes(l->prog, &aim, false);
     l->info = emit_c(&text, l->prog, k->phase, k->n, l->prog->name);
     l->label = arena_array(arena, k->n, sizeof *l->label);
-    l->lanes = arena_array(arena, prog->nsize, sizeof *l->lanes);
+    l->in_lanes = arena_array(arena, prog->nsize, sizeof *l->in_lanes);
     for (int i = 0; i < k->n; i++)
-        note_lanes(k->phase[i], l->lanes);
+        note_lanes(k->phase[i], l->in_lanes);
     for (int i = 0; i < k->n; i++)
         l->label[i] = k->phase[i]->label != NULL ? k->phase[i]->label : l->info->phase[i].name;
     l->source = text.s;

@@ -323,7 +323,7 @@ static const int64_t *short_sizes(const weft_kernel *k, const weft_args *args, c
     int64_t *size = arena_array(&args->h.ctx->scratch, n, sizeof *size);
 
     for (int i = 0; i < n && l != NULL; i++)
-        if (l->lanes[i] > 0 && env->size[i] <= MOST_SHORT) {
+        if (l->in_lanes[i] && env->size[i] <= MOST_SHORT) {
             *cold = k->busy < KERNEL_HOT;
             size[i] = *cold ? 0 : env->size[i];
         }

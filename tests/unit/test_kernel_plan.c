@@ -3,7 +3,6 @@
  *
  * api/plan.c, kernel.c: what is worked out once for a structure, kernels for its index types, the
  * same bits on any number of threads, and offsets past 2^31. */
-#include "api/api_int.h"
 #include "unit/kernel_bed.h"
 
 #include <sys/mman.h>
