@@ -165,32 +165,19 @@ static void fill(const Result *r, Column out[COLUMNS])
     memcpy(out, column, sizeof column);
 }
 
-static void put_string(const char *s)
-{
-    putchar('"');
-    for (; *s != 0; s++)
-        if (*s == '"' || *s == '\\')
-            printf("\\%c", *s);
-        else if ((unsigned char)*s < 32)
-            printf("\\u%04x", (unsigned)*s);
-        else
-            putchar(*s);
-    putchar('"');
-}
-
 static void put_json(const Problem *p, const Result *r, const Options *o)
 {
     Column column[COLUMNS];
 
     fill(r, column);
     printf("{\"problem\": ");
-    put_string(p->text);
+    cli_json(p->text);
     printf(", \"m\": %lld, \"n\": %lld, \"nnz\": %lld, \"threads\": %d, \"verified\": ",
            (long long)p->graph.m, (long long)p->graph.n, (long long)p->graph.nnz, p->threads);
-    put_string(r->verified);
+    cli_json(r->verified);
     if (o->baseline != NULL) {
         printf(", \"against\": ");
-        put_string(o->baseline);
+        cli_json(o->baseline);
     }
     for (int i = 0; i < COLUMNS; i++)
         if (!isnan(column[i].value))
@@ -308,12 +295,16 @@ const Command cmd_bench = {
     "A problem is words with colons between them:\n\n"
     "  spmm, sddmm, ...  an operator of weft list ops, and its options (weft list options);\n"
     "  file:PATH         or a program\n"
+    "  tp:NAME           or a tensor product: a name, or IN1*IN2>OUT; then a mode (uvu), item,\n"
+    "                    shared or none for its weights, a type, a layout, backward or double;\n"
+    "                    n items. It has no graph\n"
     "  a.mtx, a.npz      a graph: a file;\n"
     "  powerlaw:n=..:..  or a generator and its parameters, see weft gen --help\n"
     "  k=128, NAME=N     sizes; k is the operators' f. Others are those of the graph\n"
     "  i32, i64          indices; i32 without a word\n"
     "  t=2               threads; without it, one for each CPU\n"
-    "  sched=TEXT        how loops are arranged, \"sched=tile 8; ahead 0\" (weft list steps)\n\n"
+    "  sched=TEXT        how loops are arranged, \"sched=tile 8; ahead 0\" (weft list steps)\n"
+    "  hold=A            an input whose elements do not change from run to run\n\n"
     "The result is compared with the interpreter's, or of a large problem with that of a plain\n"
     "loop, or the program is verified on a small graph. Then it is timed; a line has medians.\n\n"
     "  --baseline P  time another problem in turns; the last column is its time over this one's\n"
@@ -326,6 +317,7 @@ const Command cmd_bench = {
     "  weft bench spmm:graph.mtx:k=128:f32:t=2\n"
     "  weft bench sddmm:powerlaw:n=169000:nnz=2300000:a=2.1:k=64:t=1 --json\n"
     "  weft bench file:mine.weft:graph.npz:feat=64 --baseline spmm:graph.npz:k=64\n"
+    "  weft bench tp:mace-large:n=2000:t=1 tp:'8x0e+8x1o*0e+1o>0e+1o':uvu:backward\n"
     "  weft bench machine\n",
     bench,
 };

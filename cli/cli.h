@@ -17,8 +17,9 @@ typedef struct Command {
     int (*run)(const struct Command *, int argc, char **argv);
 } Command;
 
-extern const Command cmd_op, cmd_check, cmd_print, cmd_grad, cmd_run, cmd_emit, cmd_cache,
-    cmd_gen, cmd_bench, cmd_list, cmd_version;
+extern const Command cmd_op, cmd_tp, cmd_linear, cmd_sh, cmd_irreps, cmd_wigner, cmd_check,
+    cmd_print, cmd_grad, cmd_run, cmd_emit, cmd_cache, cmd_gen, cmd_bench, cmd_tune, cmd_list,
+    cmd_version, cmd_format, cmd_convert, cmd_explain, cmd_neighbours;
 
 /* "weft run: what; see weft run --help" on stderr; EXIT_USAGE. */
 int cli_usage(const Command *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -26,6 +27,7 @@ int cli_usage(const Command *, const char *fmt, ...) __attribute__((format(print
 weft_ctx *cli_ctx(void);
 /* The context's message on stderr; EXIT_FAILED. */
 int cli_failed(const weft_ctx *);
+void cli_json(const char *s); /* a string of JSON, to stdout */
 /* The program from `path`, "-" or NULL for stdin; NULL after a message. */
 weft_prog *cli_read(weft_ctx *, const char *path);
 

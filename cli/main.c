@@ -11,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const Command *const commands[] = { &cmd_op,   &cmd_check, &cmd_print,
-                                           &cmd_grad, &cmd_run,   &cmd_emit,
-                                           &cmd_cache, &cmd_gen,  &cmd_bench,
-                                           &cmd_list,  &cmd_version };
+static const Command *const commands[] = {
+    &cmd_op,    &cmd_tp,    &cmd_linear, &cmd_sh,   &cmd_irreps, &cmd_wigner,
+    &cmd_check, &cmd_print, &cmd_explain, &cmd_grad,   &cmd_run,  &cmd_emit,   &cmd_cache,
+    &cmd_gen,   &cmd_bench, &cmd_tune,   &cmd_list, &cmd_version,
+    &cmd_format, &cmd_convert, &cmd_neighbours,
+};
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
 
 int cli_usage(const Command *c, const char *fmt, ...)
@@ -55,6 +57,19 @@ int cli_failed(const weft_ctx *ctx)
     return EXIT_FAILED;
 }
 
+void cli_json(const char *s)
+{
+    putchar('"');
+    for (; *s != 0; s++)
+        if (*s == '"' || *s == '\\')
+            printf("\\%c", *s);
+        else if ((unsigned char)*s < 32)
+            printf("\\u%04x", (unsigned)*s);
+        else
+            putchar(*s);
+    putchar('"');
+}
+
 weft_prog *cli_read(weft_ctx *ctx, const char *path)
 {
     weft_prog *prog;
@@ -69,7 +84,7 @@ static void help(FILE *to)
     fprintf(to, "usage: weft COMMAND [ARGUMENTS]\n\n"
                 "Programs over sparse and constant structure; docs/ir.md has the language.\n\n");
     for (int i = 0; i < NCOMMANDS; i++)
-        fprintf(to, "  %-8s  %s\n", commands[i]->name, commands[i]->brief);
+        fprintf(to, "  %-10s  %s\n", commands[i]->name, commands[i]->brief);
     fprintf(to, "\nexamples:\n"
                 "  weft check spmm.weft\n"
                 "  weft run spmm.weft --in A=a.mtx --in B=b.npy --out C=c.npy\n"

@@ -7,10 +7,11 @@
  *     sddmm:powerlaw:n=1000:nnz=8000:k=64:i64
  *     spmm:graph.mtx:k=128:sched=panel 64; pack 1
  *     file:mine.weft:graph.npz:feat=32
+ *     tp:mace-large:n=2000:backward
  *
  * An operator and its options, or file and a path; a graph, be it a file or a generator with its
  * parameters; sizes of the program (k is the operators' f); t threads; the type of indices; a
- * schedule.  A size without a value is that of the graph. */
+ * schedule.  A size without a value is that of the graph.  Tensor products (tp.c) have no graph. */
 #include "problem.h"
 
 #include <errno.h>
@@ -23,6 +24,8 @@
 
 static const char *const generators[] = { "uniform", "powerlaw", "rmat", "banded", NULL };
 static const char *const parameters[] = { "n", "nnz", "a", "b", "c", "max", "seed", "w", NULL };
+
+enum { ITEMS = 1000, FEW_ITEMS = 5 }; /* of a tensor product: by default, and to verify it */
 
 double problem_now(void)
 {
@@ -85,6 +88,11 @@ static bool take_number(Problem *p, const char *word)
     return true;
 }
 
+static bool is_product(const Problem *p)
+{
+    return strcmp(p->op, "tp") == 0;
+}
+
 /* One word between colons, of those after the first. */
 static bool take_word(Problem *p, const char *word, bool *generated)
 {
@@ -92,12 +100,20 @@ static bool take_word(Problem *p, const char *word, bool *generated)
 
     if (p->op[0] == 0 && p->file[0] == 0)
         return append(p->file, word);
+    if (is_product(p) && tp_is_word(word)) {
+        if (p->ntp == MAX_TP_WORDS)
+            return bad(p, "too many words", "");
+        memcpy(p->tp[p->ntp++], word, strlen(word) + 1);
+        return true;
+    }
     if (strcmp(word, "i32") == 0 || strcmp(word, "i64") == 0) {
         p->index = word[1] == '3' ? WEFT_I32 : WEFT_I64;
         return true;
     }
     if (strncmp(word, "sched=", 6) == 0)
         return append(p->sched, word + 6);
+    if (strncmp(word, "hold=", 5) == 0)
+        return append(p->hold, word + 5);
     if (p->op[0] != 0 && is_option(word))
         return append(p->spec, word);
     if (p->source[0] == 0) {
@@ -133,7 +149,7 @@ bool problem_parse(Problem *p, const char *text)
         if (*s == 0)
             break;
     }
-    return p->source[0] != 0 || bad(p, "it has no graph", "");
+    return p->source[0] != 0 || bad(p, is_product(p) ? "it has no irreps" : "it has no graph", "");
 }
 
 static bool failed(const Problem *p)
@@ -152,11 +168,30 @@ static bool has_size(const Problem *p, const char *name)
     return false;
 }
 
+static weft_status make_product(Problem *p)
+{
+    char spec[4 * MAX_WORD];
+    int order;
+    weft_status status;
+
+    if (!tp_spec(p->source, p->tp, p->ntp, spec, sizeof spec, &order)) {
+        bad(p, "neither a named product nor IN1*IN2>OUT: ", p->source);
+        return WEFT_E_ARG;
+    }
+    status = weft_prog_o3(p->ctx, spec, &p->prog);
+    for (int i = 0; i < order && status == WEFT_OK; i++)
+        status = weft_prog_grad(p->prog, NULL, &p->prog);
+    return status;
+}
+
 static bool make_program(Problem *p)
 {
-    weft_status status = p->op[0] != 0 ? weft_prog_op(p->ctx, p->spec, &p->prog)
-                                       : weft_prog_read(p->ctx, p->file, &p->prog);
+    weft_status status = is_product(p)   ? make_product(p)
+                         : p->op[0] != 0 ? weft_prog_op(p->ctx, p->spec, &p->prog)
+                                         : weft_prog_read(p->ctx, p->file, &p->prog);
 
+    if (status != WEFT_OK && weft_message(p->ctx)[0] == 0)
+        return false; /* said so */
     if (status != WEFT_OK ||
         weft_prog_schedule(p->prog, p->sched[0] != 0 ? p->sched : NULL) != WEFT_OK)
         return failed(p);
@@ -202,7 +237,7 @@ static bool set_sizes(Problem *p, weft_args *args)
         bool given = strcmp(a.name, "f") != 0 || p->op[0] == 0;
 
         for (int k = 0; k < p->nsize; k++)
-            if (strcmp(p->size_name[k], a.name) == 0) {
+            if (strcmp(p->size_name[k], a.name) == 0 && !(is_product(p) && v == FEW_ITEMS)) {
                 v = p->size[k];
                 given = true;
             }
@@ -229,6 +264,22 @@ static bool bind_structure(Problem *p, weft_args *args)
            bind(p, args, p->row_name, p->row, g->nnz) && bind(p, args, p->col, g->col, g->nnz);
 }
 
+static bool hold(Problem *p, weft_args *args)
+{
+    char name[MAX_WORD];
+
+    for (const char *s = p->hold; *s != 0;) {
+        size_t n = strcspn(s, ":");
+
+        memcpy(name, s, n);
+        name[n] = 0;
+        if (weft_args_hold(args, name, 1) != WEFT_OK)
+            return failed(p);
+        s += n + (s[n] != 0);
+    }
+    return true;
+}
+
 weft_args *problem_bind(Problem *p, bool outputs)
 {
     weft_args *args;
@@ -237,7 +288,7 @@ weft_args *problem_bind(Problem *p, bool outputs)
         cli_failed(p->ctx);
         return NULL;
     }
-    if (!bind_structure(p, args))
+    if (!bind_structure(p, args) || !hold(p, args))
         return NULL;
     for (int i = 0; i < p->ndata; i++)
         if ((!p->data[i].output || outputs) &&
@@ -373,7 +424,7 @@ bool problem_open(Problem *p, const char *source)
     p->ctx = cli_ctx();
     if (weft_ctx_threads(p->ctx, p->threads) != WEFT_OK)
         return failed(p);
-    if (!make_program(p) || !find_structure(p))
+    if (!make_program(p) || (!is_product(p) && !find_structure(p)))
         return false;
     begin = problem_now();
     if (weft_kernel_compile(p->prog, &p->kernel) != WEFT_OK)
@@ -381,8 +432,10 @@ bool problem_open(Problem *p, const char *source)
     p->compile_s = problem_now() - begin;
     if (weft_warning(p->ctx)[0] != 0)
         fprintf(stderr, "weft: note: %s\n", weft_warning(p->ctx));
-    if (weft_graph_make(p->ctx, source != NULL ? source : p->source, p->index, &p->graph) !=
-        WEFT_OK)
+    if (is_product(p))
+        p->graph.n = source != NULL ? FEW_ITEMS : ITEMS;
+    else if (weft_graph_make(p->ctx, source != NULL ? source : p->source, p->index, &p->graph) !=
+             WEFT_OK)
         return failed(p);
     if (!make_rows(p) || !make_data(p))
         return false;

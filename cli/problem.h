@@ -7,7 +7,7 @@
 
 #include "cli.h"
 
-enum { MAX_ARRAYS = 32, MAX_SIZES = 16, MAX_WORD = 256 };
+enum { MAX_ARRAYS = 32, MAX_SIZES = 16, MAX_WORD = 256, MAX_TP_WORDS = 8 };
 
 typedef struct Data { /* of one array of the program */
     char name[MAX_WORD];
@@ -24,7 +24,10 @@ typedef struct Problem {
     char size_name[MAX_SIZES][MAX_WORD];
     int64_t size[MAX_SIZES];
     int nsize, threads;
+    char hold[MAX_WORD]; /* names of inputs that do not change, ":" between them */
     weft_type index; /* of structure arrays */
+    char tp[MAX_TP_WORDS][16]; /* of a tensor product (op is "tp"), whose irreps are the source */
+    int ntp;
 
     weft_ctx *ctx;
     weft_prog *prog;
@@ -38,10 +41,15 @@ typedef struct Problem {
     double compile_s; /* of the kernel, without what the first run compiles */
 } Problem;
 
+/* tp.c: words of tensor products; the spec of weft_prog_o3 for what was asked, which derivative.
+ * False: it is no name and has no two factors, or is too long. */
+bool tp_is_word(const char *word);
+bool tp_spec(const char *what, const char words[][16], int nword, char *to, size_t cap, int *order);
+
 /* Cuts up the string; false, with a line on stderr, when it makes no sense. */
 bool problem_parse(Problem *, const char *text);
 /* Program, kernel, graph, and arrays with small multiples of 1/8, whose sums are exact.  `source`
- * is another graph, or NULL.  False after a message. */
+ * is another graph, or NULL; a tensor product has fewer items then.  False after a message. */
 bool problem_open(Problem *, const char *source);
 void problem_close(Problem *);
 /* Arguments with all arrays bound, outputs too or not; NULL after a message. */

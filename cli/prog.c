@@ -56,14 +56,33 @@ static weft_status print_step(weft_prog *prog, const Options *o)
     return status;
 }
 
-static bool is_pass(const char *word)
+static weft_status explain_step(weft_prog *prog, const Options *o)
+{
+    const char *text;
+    weft_status status = weft_prog_schedule(prog, o->schedule);
+
+    if (status == WEFT_OK)
+        status = weft_prog_explain(prog, &text);
+    if (status == WEFT_OK)
+        fputs(text, stdout);
+    return status;
+}
+
+static bool is_in(const char *table, const char *word)
 {
     const char *name;
 
-    for (int i = 0; (name = weft_list("passes", i, NULL)) != NULL; i++)
+    for (int i = 0; (name = weft_list(table, i, NULL)) != NULL; i++)
         if (strcmp(name, word) == 0)
             return true;
     return false;
+}
+
+/* A pass, a step, or a number of steps. */
+static bool is_place(const char *word)
+{
+    return is_in("passes", word) || is_in("steps", word) ||
+           (*word != 0 && strspn(word, "0123456789") == strlen(word));
 }
 
 static int print(const Command *c, int argc, char **argv)
@@ -82,11 +101,27 @@ static int print(const Command *c, int argc, char **argv)
         else
             *(after ? &o.after : &o.schedule) = argv[++i];
     }
-    if (o.after != NULL && !is_pass(o.after))
+    if (o.after != NULL && !is_place(o.after))
         return cli_usage(c, "there is no pass %s", o.after);
     if (o.schedule != NULL && o.after == NULL)
         return cli_usage(c, "--schedule says nothing without --after");
     return with_program(c, n, argv, print_step, &o);
+}
+
+static int explain(const Command *c, int argc, char **argv)
+{
+    Options o = { NULL, NULL };
+    int n = 1;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--schedule") != 0)
+            argv[n++] = argv[i];
+        else if (i + 1 == argc)
+            return cli_usage(c, "--schedule wants a text after it");
+        else
+            o.schedule = argv[++i];
+    }
+    return with_program(c, n, argv, explain_step, &o);
 }
 
 const Command cmd_check = {
@@ -104,16 +139,33 @@ const Command cmd_check = {
 const Command cmd_print = {
     "print",
     "print a program in its plain form",
-    "usage: weft print [--after PASS [--schedule TEXT]] [FILE]\n\n"
+    "usage: weft print [--after PASS|STEP|N [--schedule TEXT]] [FILE]\n\n"
     "Reads a program (- or no FILE: the standard input) and prints it in one form: labels given,\n"
     "short names where they fit, comments gone. The output reads back to the same program.\n\n"
     "  --after PASS  as it is after this pass on the way to a kernel: a program of a later stage\n"
-    "                (weft list passes)\n"
+    "                (weft list passes); or after the last step of this name in the schedule\n"
+    "                (weft list steps), or after the first N of them\n"
     "  --schedule TEXT  with loops arranged so, \"tile 8; ahead 0\" (weft list steps)\n\n"
     "examples:\n"
     "  weft print spmm.weft\n"
     "  weft print --after positions spmm.weft\n"
     "  weft print --after tiles --schedule 'tile 2' spmm.weft\n"
+    "  weft print --after 1 --schedule 'split c.k 16; vectorize c.k.1' spmm.weft\n"
     "  weft print < spmm.weft > plain.weft\n",
     print,
+};
+
+const Command cmd_explain = {
+    "explain",
+    "say which steps of a schedule are taken, and why others are not",
+    "usage: weft explain [--schedule TEXT] [FILE]\n\n"
+    "Reads a program (- or no FILE: the standard input) and tries the steps of its schedule one\n"
+    "by one. A step is done, or refused for a reason and left out. Then the loops of the program\n"
+    "are listed by the names that steps use.\n\n"
+    "  --schedule TEXT  these steps, \"split c.k 16; parallel c.i\" (weft list steps), instead of\n"
+    "                   those in FILE or beside it\n\n"
+    "examples:\n"
+    "  weft explain spmm.weft\n"
+    "  weft explain --schedule 'reorder c.k c.j' spmm.weft\n",
+    explain,
 };

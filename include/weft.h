@@ -119,6 +119,14 @@ WEFT_API WEFT_MUST weft_status weft_prog_read(weft_ctx *ctx, const char *path, w
  * docs/operators.md has its formula and its buffers.  The caller owns *out, as above. */
 WEFT_API WEFT_MUST weft_status weft_prog_op(weft_ctx *ctx, const char *spec, weft_prog **out);
 
+/* The program of a tensor product of irreps of O(3), of a linear layer or of spherical harmonics:
+ * `spec` is a form and its settings, as in "tp; in1=8x0e+8x1o; in2=0e+1o; out=0e+1o; mode=uvu".
+ * docs/tensor-products.md lists both.  The caller owns *out, as above. */
+WEFT_API WEFT_MUST weft_status weft_prog_o3(weft_ctx *ctx, const char *spec, weft_prog **out);
+/* Facts about irreps as lines of text: "irreps; of=2x1o+0e; do=sort", "wigner; l=1 1 2" or
+ * "D; of=1o; angles=0.1 0.2 0.3".  *out stays until the next call of this function. */
+WEFT_API WEFT_MUST weft_status weft_o3_tell(weft_ctx *ctx, const char *question, const char **out);
+
 /* A program built piece by piece: `head` is its name and sizes, "spmm(m, n, f)". */
 WEFT_API WEFT_MUST weft_status weft_prog_new(weft_ctx *ctx, const char *head, weft_prog **out);
 /* Adds declarations or statements, one a line: all of them, or none when one is wrong. */
@@ -150,15 +158,21 @@ WEFT_API WEFT_MUST weft_status weft_prog_check(weft_prog *prog);
 WEFT_API WEFT_MUST weft_status weft_prog_print(weft_prog *prog, const char **out);
 
 /* How the loops of a program are arranged on the way to a kernel: steps of weft_list("steps", ...),
- * "tile 8; panel 64; pack 1"; what is not mentioned stays as it is by default.  NULL: the default
- * again.  It holds for weft_prog_print_after and weft_prog_emit, and for kernels compiled after it.
- * Results have the same bits for any schedule but for `tile` and `jam`, which change the order of
- * sums over contiguous elements. */
+ * "tile 8; panel 64; split c.k 16"; what is not mentioned stays as it is by default.  NULL: the
+ * program's own schedule again, or else the default.  It holds for weft_prog_print_after and
+ * weft_prog_emit, and for kernels compiled after it.  A step that the program's dependences do not
+ * allow is refused when the program is lowered, WEFT_E_ARG.  Results have the same bits for any
+ * schedule but for the order of sums: docs/schedule.md says which steps change it. */
 WEFT_API WEFT_MUST weft_status weft_prog_schedule(weft_prog *prog, const char *text);
 
+/* What each step of the schedule does: one line each, taken or refused and why; then the loops of
+ * the program by the names that steps use.  The text is the program's, until its next call. */
+WEFT_API WEFT_MUST weft_status weft_prog_explain(weft_prog *prog, const char **out);
+
 /* The same after a pass on the way to a kernel, one of weft_list("passes", ...): a program of a
- * later stage, which reads, checks and runs as any other.  docs/ir.md has its text.  WEFT_E_LIMIT:
- * a program that is only interpreted so far. */
+ * later stage, which reads, checks and runs as any other.  docs/ir.md has its text.  Or after a
+ * step of the schedule: the last of this name, or so many of them ("3").  WEFT_E_LIMIT: a program
+ * that is only interpreted so far. */
 WEFT_API WEFT_MUST weft_status weft_prog_print_after(weft_prog *prog, const char *pass,
                                                      const char **out);
 
@@ -177,6 +191,24 @@ typedef struct weft_grad {
  * *out, until weft_prog_free; otherwise *out is NULL. */
 WEFT_API WEFT_MUST weft_status weft_prog_grad(weft_prog *prog, const weft_grad *opt,
                                               weft_prog **out);
+
+/* The program with the statements over an axis made anew over a format of
+ * weft_list("formats", ...), given as "bsr(16, 16)", or as the text of rules with such a line after
+ * them (docs/formats.md).  The arrays of its new axes are arguments like any other; to have them
+ * made for each structure, put `format E bsr(16, 16)` into a schedule instead.  On WEFT_OK the
+ * caller owns *out, until weft_prog_free; otherwise *out is NULL. */
+WEFT_API WEFT_MUST weft_status weft_prog_format(weft_prog *prog, const char *axis,
+                                                const char *format, weft_prog **out);
+
+/* What a format would store of the matrix in an .mtx file. */
+typedef struct weft_stored {
+    int parts;
+    int64_t entries, positions; /* of the matrix; in the format, with those that hold no entry */
+    int64_t bytes;              /* of structure; values take `positions` elements more */
+    double ms;                  /* that the conversion took */
+} weft_stored;
+WEFT_API WEFT_MUST weft_status weft_format_measure(weft_ctx *ctx, const char *path,
+                                                   const char *format, weft_stored *out);
 
 /* NULL is allowed.  Arguments made for the program live on. */
 WEFT_API void weft_prog_free(weft_prog *prog);
@@ -240,6 +272,15 @@ WEFT_API WEFT_MUST weft_status weft_args_size(weft_args *args, const char *name,
 WEFT_API WEFT_MUST weft_status weft_args_bind(weft_args *args, const char *name,
                                               const weft_tensor *tensor);
 
+/* Holds an input that is a buffer (1), or no longer (0): the caller promises that its elements
+ * stay as they are until it binds the input anew or calls weft_args_changed.  What a kernel makes
+ * of held inputs alone, such as values in the order of a format, it then makes in the first run
+ * and not in later ones.  Results are the same to the bit.  After a change that was not told,
+ * results are of the old elements, of the new ones, or of both. */
+WEFT_API WEFT_MUST weft_status weft_args_hold(weft_args *args, const char *name, int held);
+/* The elements of a held input have changed; WEFT_E_ARG: it is not held. */
+WEFT_API WEFT_MUST weft_status weft_args_changed(weft_args *args, const char *name);
+
 /* Binds the content of a file, of up to 4 GB, and keeps it:
  *   x.npy           an array
  *   x.npz:member    one of several; without ":member" the one with the argument's name
@@ -290,11 +331,67 @@ typedef struct weft_plan {
     double ms, transpose_ms; /* that the last took, without a compile; of these, transposing */
     int transposes;
     int64_t bytes; /* of memory */
+    double format_ms; /* of ms, converting to formats of the schedule */
+    int formats;
 } weft_plan;
 WEFT_API WEFT_MUST weft_status weft_args_plan(weft_args *args, weft_plan *out);
 
 /* As weft_prog_schedule, for one kernel, from its next run on; the program keeps its own. */
 WEFT_API WEFT_MUST weft_status weft_kernel_schedule(weft_kernel *kernel, const char *text);
+
+/* Searches for the fastest schedule of a kernel with these arguments.  The space of schedules comes
+ * from the program (weft_kernel_space); the model chooses some to compile; each is run, its results
+ * compared with those of the default schedule, and timed in turns with others.  What was found is
+ * kept in the file tuned.txt of the cache directory, with the program, the structure and the
+ * machine that it was found for: from then on, kernels of this program that have no schedule of
+ * their own run by it where these are the same.  docs/tuning.md tells how.
+ *
+ * Bound arrays are used as by runs; afterwards all is as after one run.  `opt` and `out` may be
+ * NULL; in `opt` zero means the default.  WEFT_E_LIMIT: the kernel interprets. */
+typedef struct weft_tuning {     /* where a search is */
+    const char *what;            /* "compile", "time", or "wrong": a candidate was dropped */
+    const char *schedule, *why;  /* the one it is at; what is wrong with it, else "" */
+    int done, of;                /* compiled so far and in this round; or left in it, of how many */
+    double elapsed_s, budget_s;  /* seconds */
+    const char *best;            /* so far; NULL: none was timed yet */
+    double best_s, default_s;    /* of a run */
+} weft_tuning;
+/* Returns 0, or anything else to end the search with what was found; makes no calls with the
+ * context. */
+typedef int weft_tune_fn(void *user, const weft_tuning *now);
+
+typedef struct weft_tune {
+    double seconds;     /* for the search; 30 */
+    int top;            /* how many candidates begin; 24 */
+    weft_tune_fn *tell; /* called before each compile and after each timing; or NULL */
+    void *user;
+} weft_tune;
+
+typedef struct weft_tuned {
+    const char *schedule; /* the kernel's; "" is the default schedule */
+    double seconds, default_s, pick_s; /* of a run: by it, by the default, by the model's choice */
+    int points;                 /* of the space, */
+    int compiled, timed, wrong; /* and how many of them were */
+    int stopped;                /* 1: by `tell` */
+} weft_tuned;
+WEFT_API WEFT_MUST weft_status weft_kernel_tune(weft_kernel *kernel, weft_args *args,
+                                                const weft_tune *opt, weft_tuned *out);
+
+/* The schedules that weft_kernel_tune chooses from, best first as the model sees it; 0 seconds: it
+ * cannot tell.  `args` may be NULL: then it never can.  The list is the context's, until the next
+ * of these calls or weft_tuned_merge. */
+typedef struct weft_point {
+    const char *schedule;
+    double predicted_s;
+} weft_point;
+WEFT_API WEFT_MUST weft_status weft_kernel_space(weft_kernel *kernel, weft_args *args,
+                                                 const weft_point **out, int *n);
+
+/* The records of several files as the text of one: of those for the same program, structure and
+ * machine the last counts.  Lines that are damaged are left out, and weft_warning says so.  The
+ * text is the context's, as above. */
+WEFT_API WEFT_MUST weft_status weft_tuned_merge(weft_ctx *ctx, const char *const *paths, int n,
+                                                const char **out);
 
 /* How a kernel came to be.  The texts are the kernel's. */
 typedef struct weft_info {
@@ -318,6 +415,39 @@ WEFT_API WEFT_MUST weft_status weft_kernel_source(weft_kernel *kernel, const cha
 typedef enum weft_part { WEFT_SOURCE, WEFT_HEADER } weft_part;
 WEFT_API WEFT_MUST weft_status weft_prog_emit(weft_prog *prog, const char *target, weft_part part,
                                               const char **out);
+
+/* A tensor product of irreps with its derivatives, on plain arrays: in C order without gaps, one
+ * row for each of n items; of the types and layouts that `spec` (as of weft_prog_o3) says.  Weights
+ * w are one row for all items when they are shared.  An operand that the product has not is NULL.
+ * Each function compiles what it needs when it is first called, and again for another choice of
+ * gradients.  The caller owns *out, until weft_tp_free.  WEFT_E_ARG: a problem with other operands,
+ * as a bias. */
+typedef struct weft_tp weft_tp;
+
+WEFT_API WEFT_MUST weft_status weft_tp_new(weft_ctx *ctx, const char *spec, weft_tp **out);
+WEFT_API void weft_tp_free(weft_tp *tp); /* NULL is allowed */
+
+typedef struct weft_tp_info {
+    int64_t x, y, w, z; /* elements of a row; 0: there is no such operand, or nothing in it */
+    int shared;         /* 1: the weights are */
+    weft_type type, weight_type;
+} weft_tp_info;
+WEFT_API WEFT_MUST weft_status weft_tp_get(weft_tp *tp, weft_tp_info *out);
+
+/* z, of x, y and w. */
+WEFT_API WEFT_MUST weft_status weft_tp_forward(weft_tp *tp, int64_t n, const void *x,
+                                               const void *y, const void *w, void *z);
+/* Given dz, the gradient by z of some number: those by x, y and w; NULL: not wanted. */
+WEFT_API WEFT_MUST weft_status weft_tp_backward(weft_tp *tp, int64_t n, const void *x,
+                                                const void *y, const void *w, const void *dz,
+                                                void *dx, void *dy, void *dw);
+/* Given ddx, ddy and ddw, the gradients of some number by what weft_tp_backward gives (NULL: 0),
+ * those by what it takes: gx, gy, gw and gdz; NULL: not wanted. */
+WEFT_API WEFT_MUST weft_status weft_tp_double_backward(weft_tp *tp, int64_t n, const void *x,
+                                                       const void *y, const void *w,
+                                                       const void *dz, const void *ddx,
+                                                       const void *ddy, const void *ddw, void *gx,
+                                                       void *gy, void *gw, void *gdz);
 
 /* The cache of kernels.  The directory is the context's; WEFT_E_IO: there is none. */
 WEFT_API WEFT_MUST weft_status weft_cache_dir(weft_ctx *ctx, const char **out);
@@ -402,6 +532,57 @@ WEFT_API WEFT_MUST weft_status weft_graph_make(weft_ctx *ctx, const char *source
                                                weft_graph *out);
 /* The last graph of the context written to a file, .mtx (a pattern) or .npz (n, start, col). */
 WEFT_API WEFT_MUST weft_status weft_graph_write(weft_ctx *ctx, const char *path);
+
+/* Atoms: from a file, .xyz (plain or extended; the first structure), or made by a generator, the
+ * same on every machine:
+ *   crystal:silicon:repeat=4:rattle=0.05     cubes of silicon, copper, iron, mgo, nacl, sio2 or
+ *                                            srtio3; n1= n2= n3= repeats in one direction, a= the
+ *                                            side of a cube, rattle= the deviation of each
+ *                                            coordinate from its place
+ *   water:molecules=64                       at 1 g/cm^3, turned at random
+ * and :seed=S.  Lengths are in Angstrom.  The arrays are the context's, until the next of these
+ * calls. */
+typedef struct weft_atoms {
+    int64_t n;
+    const double *pos;       /* n x 3 */
+    double cell[9];          /* three vectors; one without a period is not looked at */
+    int pbc[3];              /* periodic along each: 1 or 0 */
+    const int32_t *kind;     /* by atom: which name */
+    int kinds;
+    const char *const *name; /* "Si" */
+} weft_atoms;
+WEFT_API WEFT_MUST weft_status weft_atoms_make(weft_ctx *ctx, const char *source, weft_atoms *out);
+/* As extended .xyz; `kind` may be NULL. */
+WEFT_API WEFT_MUST weft_status weft_atoms_write(weft_ctx *ctx, const weft_atoms *atoms,
+                                                const char *path);
+
+/* The neighbours of atoms: all pairs of an atom, the receiver, and an image of an atom, the sender,
+ * that are nearer than the cutoff:
+ *     D = (r_sender - r_receiver) + (S0 * cell0 + S1 * cell1 + S2 * cell2),  D . D < cutoff^2,
+ * in double precision as written, where S is the shift, three integers, 0 along what is not
+ * periodic.  An atom is no neighbour of itself at S = 0.  With each pair there is its reverse, with
+ * -S and -D.  Any cell will do, skew or smaller than the cutoff, and positions need not be inside.
+ * Pairs are in order of receiver, sender, S, the same for any number of threads. */
+typedef struct weft_neighbours {
+    int64_t n, nnz;                  /* atoms, pairs */
+    weft_type type;                  /* of the next three: WEFT_I32 or WEFT_I64 */
+    void *start, *receiver, *sender; /* n + 1: pairs by receiver, as CSR; nnz each */
+    int32_t *shift;                  /* nnz x 3: S */
+    double *vec, *dist;              /* nnz x 3: D; nnz: its length */
+} weft_neighbours;
+/* All of these arrays, which are the context's until the next call that finds neighbours.  Of the
+ * atoms n, pos, cell and pbc are looked at. */
+WEFT_API WEFT_MUST weft_status weft_neighbours_make(weft_ctx *ctx, const weft_atoms *atoms,
+                                                    double cutoff, weft_type type,
+                                                    weft_neighbours *out);
+/* The same to arrays of the caller: find tells how many pairs there are, get writes those of the
+ * arrays of `to` that are not NULL, and n and nnz. */
+WEFT_API WEFT_MUST weft_status weft_neighbours_find(weft_ctx *ctx, const weft_atoms *atoms,
+                                                    double cutoff, int64_t *nnz);
+WEFT_API WEFT_MUST weft_status weft_neighbours_get(weft_ctx *ctx, weft_neighbours *to);
+/* The last neighbours found, to an .npz: n, start, col (the senders), shift, vec, dist.  It can be
+ * read as a graph, in which the images of an atom are one. */
+WEFT_API WEFT_MUST weft_status weft_neighbours_write(weft_ctx *ctx, const char *path);
 
 #ifdef __cplusplus
 }

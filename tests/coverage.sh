@@ -14,24 +14,27 @@ tree=$PWD/build/coverage
 find "$tree" -name '*.gcda' -delete
 export WEFT_TEST_SCALE=2 WEFT=$tree/weft
 [ -d build/locale/de_DE.UTF-8 ] && export LOCPATH=$PWD/build/locale
-run() { # a suite that fails here fails in its own row too; the coverage would only be too low
-    [ -x "$1" ] || return 0
-    timeout 300 "$@" >"build/log/coverage-suite.log" 2>&1 </dev/null ||
-        { echo "failed: $*"; tail -n 5 build/log/coverage-suite.log; }
-}
 mkdir -p build/log "$tree/gcov"
-run "$tree/weft_unit"
-run "$tree/weft_golden" tests/golden
-run "$tree/weft_random"
-run "$tree/weft_grad" all examples
-run "$tree/weft_stage"
-run "$tree/weft_fail"
-run "$tree/weft_jit"
-run "$tree/weft_kernel"
-for reader in ir mtx npy npz; do run "$tree/weft_fuzz" $reader 3000 1; done
-for script in tests/cli/*.sh; do
-    [ -e "$script" ] && run /usr/bin/env bash "$script"
-done
+run() { # a suite that fails here fails in its own row too; the coverage would only be too low
+    local log
+    log=build/log/coverage-$(echo "$*" | tr -c 'a-z0-9\n' - | tail -c 40).log
+    timeout 800 "$@" >"$log" 2>&1 </dev/null || { echo "failed: $*"; tail -n 5 "$log"; }
+}
+export -f run
+{   # what takes longest comes first, so that the two lanes end together
+    echo "$tree/weft_unit"
+    echo "$tree/weft_sched all examples/*.weft"
+    echo "$tree/weft_kernel"
+    echo "$tree/weft_kernel files cc tests/kernel/cases/*.weft"
+    for script in tests/cli/*.sh; do echo "bash $script"; done
+    echo "$tree/weft_jit"
+    echo "$tree/weft_golden tests/golden"
+    echo "$tree/weft_random"
+    echo "$tree/weft_grad all examples"
+    echo "$tree/weft_stage"
+    echo "$tree/weft_fail"
+    for reader in ir mtx npy npz xyz; do echo "$tree/weft_fuzz $reader 3000 1"; done
+} | xargs -P 2 -I '{}' bash -c 'run {}'
 
 # One gcov call for all objects, so that what several of them include is summed.
 rm -f "$tree"/gcov/*

@@ -32,7 +32,7 @@ table() { # what takes longest comes first, so that the two lanes end together
     row build-asan          full  600 -              "tests/tree.sh asan"
     row build-tsan          full  600 -              "tests/tree.sh tsan"
 
-    for reader in ir mtx npy npz; do
+    for reader in ir mtx npy npz xyz; do
         row "fuzz/$reader"      check  60 build      "$r/weft_fuzz $reader 20000 1"
         row "asan/fuzz/$reader" full  400 build-asan "$a/weft_fuzz $reader 1000000 1"
     done
@@ -40,6 +40,8 @@ table() { # what takes longest comes first, so that the two lanes end together
     row asan/random         full  240 build-asan     "WEFT_TEST_SCALE=10 $a/weft_random"
     row stage               fast  400 build          "WEFT_TEST_SCALE=$scale $r/weft_stage"
     row asan/stage          full  400 build-asan     "WEFT_TEST_SCALE=25 $a/weft_stage"
+    row sched               fast  400 build          "WEFT_TEST_SCALE=$scale $r/weft_sched all examples/*.weft"
+    row asan/sched          full  400 build-asan     "WEFT_TEST_SCALE=5 $a/weft_sched all examples/*.weft"
     row grad                fast  400 build          "WEFT_TEST_SCALE=$scale $r/weft_grad all examples"
     row asan/grad           full  240 build-asan     "WEFT_TEST_SCALE=10 $a/weft_grad all examples"
     row python              full 1200 -              "bash tests/python/run.sh full"
@@ -47,7 +49,7 @@ table() { # what takes longest comes first, so that the two lanes end together
     row coverage            full  900 -              "tests/coverage.sh"
     row analyzer            full  900 -              "tests/tree.sh analyzer"
     row clang               full  900 -              "tests/tree.sh clang build/clang/weft_unit"
-    row valgrind            full  900 build          "tests/valgrind.sh $r/weft_unit"
+    row valgrind            full 1800 build          "tests/valgrind.sh $r/weft_unit"
 
     row kernel              fast  900 build          "WEFT_TEST_SCALE=$scale $r/weft_kernel"
     row kernel/examples     fast  120 build          "$r/weft_kernel files cc examples/*.weft tests/kernel/cases/*.weft"

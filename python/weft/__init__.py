@@ -23,16 +23,19 @@ from ._lib import (
     ParseError,
     RunError,
 )
+from ._neighbours import Atoms, Neighbours, atoms, neighbours
 from ._ops import sddmm, segment_reduce, softmax, spmm, spmv
 from ._program import Argument, Info, Kernel, Program
 from ._sparse import forget, freeze
+from ._tune import Progress, Tuned, tune
 
 __version__ = _lib.lib.weft_version().decode()
 
 __all__ = [
-    "Argument", "ArgumentError", "BindError", "CheckError", "Error", "FileError", "Info", "Kernel",
-    "LimitError", "OutOfMemory", "ParseError", "Program", "RunError", "forget", "freeze", "sddmm",
-    "segment_reduce", "set_threads", "softmax", "spmm", "spmv",
+    "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Error", "FileError", "Info",
+    "Kernel", "LimitError", "Neighbours", "OutOfMemory", "ParseError", "Program", "Progress",
+    "RunError", "Tuned", "atoms", "forget", "freeze", "neighbours", "sddmm", "segment_reduce",
+    "set_threads", "softmax", "spmm", "spmv", "tune",
 ]
 
 

@@ -8,7 +8,7 @@ import ctypes
 import os
 import sys
 import threading
-from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
 from pathlib import Path
 
 
@@ -81,6 +81,36 @@ class Info(Structure):
                 ("why", c_char_p), ("phases", c_int), ("parallel", c_int)]
 
 
+class Tuning(Structure):
+    _fields_ = [("what", c_char_p), ("schedule", c_char_p), ("why", c_char_p), ("done", c_int),
+                ("of", c_int), ("elapsed_s", c_double), ("budget_s", c_double), ("best", c_char_p),
+                ("best_s", c_double), ("default_s", c_double)]
+
+
+TUNE_FN = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(Tuning))
+
+
+class Tune(Structure):
+    _fields_ = [("seconds", c_double), ("top", c_int), ("tell", TUNE_FN), ("user", c_void_p)]
+
+
+class Tuned(Structure):
+    _fields_ = [("schedule", c_char_p), ("seconds", c_double), ("default_s", c_double),
+                ("pick_s", c_double), ("points", c_int), ("compiled", c_int), ("timed", c_int),
+                ("wrong", c_int), ("stopped", c_int)]
+
+
+class Atoms(Structure):
+    _fields_ = [("n", c_int64), ("pos", c_void_p), ("cell", c_double * 9), ("pbc", c_int * 3),
+                ("kind", c_void_p), ("kinds", c_int), ("name", POINTER(c_char_p))]
+
+
+class Neighbours(Structure):
+    _fields_ = [("n", c_int64), ("nnz", c_int64), ("type", c_int), ("start", c_void_p),
+                ("receiver", c_void_p), ("sender", c_void_p), ("shift", c_void_p),
+                ("vec", c_void_p), ("dist", c_void_p)]
+
+
 _VERBOSE = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 
 # Of each function what it takes; all of these return a status.
@@ -89,6 +119,8 @@ _FUNCTIONS = {
     "weft_ctx_verbose": [c_void_p, _VERBOSE, c_void_p],
     "weft_prog_parse": [c_void_p, c_char_p, c_char_p, c_size_t, POINTER(c_void_p)],
     "weft_prog_op": [c_void_p, c_char_p, POINTER(c_void_p)],
+    "weft_prog_o3": [c_void_p, c_char_p, POINTER(c_void_p)],
+    "weft_o3_tell": [c_void_p, c_char_p, POINTER(c_char_p)],
     "weft_prog_print": [c_void_p, POINTER(c_char_p)],
     "weft_prog_emit": [c_void_p, c_char_p, c_int, POINTER(c_char_p)],
     "weft_prog_nargs": [c_void_p, POINTER(c_int)],
@@ -98,13 +130,19 @@ _FUNCTIONS = {
     "weft_args_new": [c_void_p, POINTER(c_void_p)],
     "weft_args_size": [c_void_p, c_char_p, c_int64],
     "weft_args_bind": [c_void_p, c_char_p, POINTER(Tensor)],
+    "weft_args_hold": [c_void_p, c_char_p, c_int],
+    "weft_args_changed": [c_void_p, c_char_p],
     "weft_args_get": [c_void_p, c_char_p, POINTER(Tensor)],
     "weft_run": [c_void_p],
     "weft_kernel_compile": [c_void_p, POINTER(c_void_p)],
     "weft_kernel_run": [c_void_p, c_void_p],
     "weft_kernel_schedule": [c_void_p, c_char_p],
+    "weft_kernel_tune": [c_void_p, c_void_p, POINTER(Tune), POINTER(Tuned)],
     "weft_kernel_info": [c_void_p, POINTER(Info)],
     "weft_kernel_source": [c_void_p, POINTER(c_char_p)],
+    "weft_atoms_make": [c_void_p, c_char_p, POINTER(Atoms)],
+    "weft_neighbours_find": [c_void_p, POINTER(Atoms), c_double, POINTER(c_int64)],
+    "weft_neighbours_get": [c_void_p, POINTER(Neighbours)],
 }
 
 

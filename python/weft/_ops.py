@@ -26,6 +26,7 @@ Shape = Tuple[int, ...]
 
 _MOST_SITES = 16  # kept for each structure
 _kernels: Dict[str, Kernel] = {}
+run_kernel = lib.weft_kernel_run  # or, while _tune.tune holds the lock, what searches instead
 
 
 def _kernel(spec: str) -> Kernel:
@@ -77,7 +78,7 @@ class _Site:
             for (tensor, _, _), address in zip(self._operands, data):
                 tensor.data = address
             self._bind(self._operands)
-            status = lib.weft_kernel_run(*self._run)
+            status = run_kernel(*self._run)
             if status:
                 check(status)
 

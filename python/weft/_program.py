@@ -81,6 +81,13 @@ class Program:
         with _lib.lock:
             return cls._of(_lib.new(lib.weft_prog_op, _lib.context(), spec.encode()))
 
+    @classmethod
+    def o3(cls, spec: str) -> "Program":
+        """The program of a tensor product, a linear layer or spherical harmonics, "tp; in1=4x1o;
+        in2=1o; out=0e+1e; mode=uvu": see docs/tensor-products.md."""
+        with _lib.lock:
+            return cls._of(_lib.new(lib.weft_prog_o3, _lib.context(), spec.encode()))
+
     @property
     def text(self) -> str:
         """The program in its plain form, which reads back to the same program."""
@@ -149,6 +156,34 @@ class Kernel:
         with _lib.lock:
             check(lib.weft_kernel_schedule(self._handle, None if text is None else text.encode()))
 
+    def hold(self, *names: str) -> None:
+        """Promises that these inputs keep their elements from call to call, as long as calls give the
+        same arrays: what the kernel makes of them alone, such as values in the order of a format, it
+        makes once.  Another array is read anew; for other elements in the same one call changed()."""
+        with _lib.lock:
+            self._caller.hold(names)
+
+    def changed(self, *names: str) -> None:
+        """The elements of these inputs, which are held, have changed."""
+        with _lib.lock:
+            self._caller.changed(names)
+
+    def release(self, *names: str) -> None:
+        """These inputs are held no longer: every call reads them anew."""
+        with _lib.lock:
+            self._caller.release(names)
+
+    def tune(self, arrays: Optional[Mapping[str, Any]] = None, /, seconds: float = 30, top: int = 0,
+             progress: Any = None, **more: Any) -> Any:
+        """Searches for the fastest schedule of the kernel for these arguments, given as in a call, and
+        keeps it for later calls, here and in other processes: weft.tune has more.  Returns a Tuned."""
+        from ._tune import Search
+
+        search = Search(seconds, top, progress)
+        with _lib.lock:
+            self._caller.run({**arrays, **more} if arrays else more, None, search)
+        return search.found
+
     @property
     def info(self) -> Info:
         info = _lib.Info()
@@ -180,8 +215,23 @@ class Caller:
         self._run = run
         self._kernel = handle
         self._shapes: Dict[Any, Dict[str, tuple]] = {}  # of outputs, by those of all else
+        self._held: Dict[str, Any] = {}  # what was given last, and the array that was bound for it
         self._end = None
         self._begin()
+
+    def hold(self, names: Iterable[str]) -> None:
+        for name in names:
+            check(lib.weft_args_hold(self._handle, name.encode(), 1))
+            self._held[name] = None
+
+    def changed(self, names: Iterable[str]) -> None:
+        for name in names:
+            check(lib.weft_args_changed(self._handle, name.encode()))
+
+    def release(self, names: Iterable[str]) -> None:
+        for name in names:
+            check(lib.weft_args_hold(self._handle, name.encode(), 0))
+            self._held.pop(name, None)
 
     def _begin(self) -> None:
         """Arguments to which nothing is bound."""
@@ -191,8 +241,11 @@ class Caller:
         self._end = weakref.finalize(self, _free, lib.weft_args_free, self._handle)
         self._with = (*self._kernel, self._handle)
         self._bound: Set[str] = set()
+        self.hold(list(self._held))
 
-    def run(self, given: Mapping[str, Any], out: Any) -> Result:
+    def run(self, given: Mapping[str, Any], out: Any, instead: Any = None) -> Result:
+        """instead: what takes the place of a run."""
+        run = instead or self._run
         arrays = self._name_all(given)  # keeps what is bound alive until the run is over
         results = self._bind_inputs(arrays)
         results.update(self._bind_given(self._name_out(out)))
@@ -203,13 +256,13 @@ class Caller:
             try:  # where they will be: no copy
                 made = self._bind_given({a.name: np.empty(known[a.name], _array.dtype_of(a.type))
                                          for a in free})
-                check(self._run(*self._with))
+                check(run(*self._with))
                 return self._results({**results, **made})
             except _lib.BindError:  # the structure tells other shapes this time
                 pass
         for a in free:
             self._unbind(a.name)
-        check(self._run(*self._with))
+        check(run(*self._with))
         results.update({a.name: self._get(a.name) for a in free})
         if len(self._shapes) >= 64:
             self._shapes.clear()
@@ -281,9 +334,16 @@ class Caller:
                 continue
             if a is not None and a.role == "output":
                 raise _lib.ArgumentError(f"{name} is an output: give it as out=")
+            had = self._held.get(name)
+            if had is not None and had[0] is value and name in self._bound:
+                arrays[name] = had[1]  # binding it again would be a change
+                continue
+            given = value
             if a is not None:
                 value = _array.as_input(value, a.type, a.structure)
             arrays[name] = self._bind(name, np.asarray(value), a is not None and a.role == "inout")
+            if name in self._held:
+                self._held[name] = given, arrays[name]
             if a is not None and a.role == "inout":
                 results[name] = arrays[name]
         return results

@@ -23,7 +23,9 @@
 #include "weft.h"
 
 struct GeomGraph;
+struct GeomNear;
 struct JitReport;
+struct JitRequest;
 struct Kernel;
 struct Machine;
 struct Plan;
@@ -34,7 +36,7 @@ typedef struct Box { /* an arena with owners */
     int refs;
 } Box;
 
-enum Tag { TAG_CTX = 0x5745, TAG_PROG, TAG_ARGS, TAG_KERNEL, TAG_FREED };
+enum Tag { TAG_CTX = 0x5745, TAG_PROG, TAG_ARGS, TAG_KERNEL, TAG_TP, TAG_FREED };
 
 /* The head of every object of the caller.  A freed one stays as an empty shell until MAX_SHELLS
  * others have been freed, so that a stale pointer is an error and not a crash. */
@@ -64,13 +66,21 @@ struct weft_ctx {
     void *verbose_user;
     unsigned kernels; /* made so far */
     Box *listed;      /* of weft_cache_list */
+    Box *told;        /* of weft_o3_tell */
     Box *graph;       /* of weft_graph_make, which has */
     struct GeomGraph *graph_data;
+    Box *atoms; /* of weft_atoms_make */
+    Box *near;  /* of weft_neighbours_find, which has */
+    struct GeomNear *near_data;
+    int64_t near_atoms;
     const struct Machine *machine; /* once it was asked for, and its text */
     const char *machine_text;
     Box *machine_box;
     Machine guess; /* what is known without measuring */
     bool guessed;
+    struct Tuned *tuned; /* records of tuning, once they were asked for */
+    Box *tuned_box;
+    Box *found; /* of weft_kernel_space and weft_tuned_merge */
     char message[MAX_MESSAGE], warning[MAX_MESSAGE];
 };
 
@@ -96,6 +106,7 @@ typedef struct Body { /* a program as read, immutable, shared by its handle and 
     Arg *arg;
     int narg;
     bool checked;
+    uint64_t hash; /* of the program's text, for records; 0: not known yet */
 } Body;
 
 struct weft_prog {
@@ -120,6 +131,7 @@ typedef enum How { HOW_NOT, HOW_USER, HOW_FILE, HOW_MATRIX } How;
 typedef struct Bound {
     How how;
     bool fresh;   /* since the last plan: the elements may be others */
+    bool held;    /* the caller says when they are */
     View view;    /* HOW_USER, HOW_FILE */
     Box *box;     /* of the file's content */
     Coo *matrix;  /* HOW_MATRIX */
@@ -145,6 +157,8 @@ struct weft_args {
     int64_t plans;     /* made so far */
     unsigned shapes;   /* counts changes of sizes, shapes and of what is bound at all */
     bool fresh;        /* some Bound is */
+    int nheld;         /* of Bound that are */
+    unsigned holds;    /* counts what was held, released, bound while held, or told to change */
 };
 
 typedef struct Isa {
@@ -160,6 +174,7 @@ typedef struct Lowered { /* a program as C text, and what a run of it needs to k
     struct EmitKernel *info;
     const char **label; /* of each phase */
     bool *in_lanes;     /* by size: a vector loop runs up to it */
+    const uint8_t *use; /* by phase, then array: see hold.c */
     const char *source;
     size_t nsource;
 } Lowered;
@@ -209,6 +224,7 @@ weft_status api_leave(weft_ctx *);
 void api_need(weft_ctx *, const void *p, const char *what); /* throws when p is NULL */
 Box *api_box(weft_ctx *);                                   /* this call's box */
 Box *api_keep(weft_ctx *); /* the same, which now is the caller's */
+Box *box_new(weft_ctx *);  /* one that is the caller's from the start */
 void box_drop(Box *);      /* NULL is allowed */
 void *api_handle_new(weft_ctx *, unsigned tag, size_t size);
 void api_handle_free(void *handle);
@@ -268,6 +284,9 @@ static inline const char *kernel_why(const weft_kernel *k)
 }
 void kernel_drop(weft_kernel *);
 struct Jit *api_jit(weft_ctx *);
+/* The two halves of making one: the text, which may throw, and what the compiler is asked for. */
+Lowered *kernel_lower(weft_ctx *, Arena *, const Body *, const VariantKey *);
+struct JitRequest *kernel_request(Arena *, const Lowered *);
 
 typedef struct Aim { /* what a program is compiled for, and how */
     const Isa *isa;
@@ -292,23 +311,46 @@ static inline Aim api_aim(const Isa *isa)
 {
     return (Aim){ isa, sched_default(isa->registers, isa->bytes) };
 }
+struct StepTarget api_step_target(const Aim *); /* what schedule steps ask of it */
 Aim api_aim_at(Err *, const Isa *, const char *sched); /* the text of a schedule, or NULL; throws */
+
+/* explain.c: the pass that a place in the pipeline is after; where it is in the schedule, that is
+ * cut there. */
+const char *api_until(weft_ctx *, const char *where, const char **sched);
 
 /* pick.c: the text of a schedule; NULL: the default.  The prediction for one. */
 const char *api_pick(weft_ctx *, const Prog *, const Env *, int threads);
 double api_predict(const Isa *, const Sched *, const CostShape *, const Machine *, int threads);
 
+/* tuned.c: the schedule that tuning has found for a program, its structure and this machine; "" is
+ * the default, NULL: nothing is known.  And what was found, for this context and for others. */
+struct TuneRecord;
+const char *api_tuned(weft_ctx *, Body *, const Env *, int threads);
+void api_tuned_keep(weft_ctx *, Body *, const Env *, int threads, struct TuneRecord *);
+
 /* plan.c: what is worked out once for a kernel and the shapes and structure of arguments.  Throws
  * for what does not fit; *made: the old plan did not do. */
 struct Plan *api_plan(weft_kernel *, weft_args *, struct Pool *, bool *made);
 void plan_drop(weft_args *);
+int64_t plan_bytes(const weft_args *); /* of memory; 0: there is no plan */
 int64_t api_run_plan(weft_args *, struct Pool *); /* 0 or a fault */
+/* hold.c: how phases use arrays; which of them need not run again, by what the arrays are. */
+struct EmitKernel;
+typedef enum HoldKind { HOLD_CHANGES, HOLD_SAME, HOLD_OWN } HoldKind; /* OWN: a temporary */
+const uint8_t *hold_uses(Arena *, Prog *, const struct EmitKernel *);
+void hold_mark(const Lowered *, const HoldKind *, bool *kept);
 /* parts.c: what lower/parts.c leaves to the plan; and the least work of a chunk of a phase. */
 void api_fill_parts(Arena *, const Prog *, Env *, const Axis *, int64_t part);
 int64_t api_grain(Arena *, const Prog *, const Env *, const Node *phase);
 void api_print_plan(Text *, const weft_args *, bool made);
 
+/* format.c: the lines `format E bsr(16, 16)` of a schedule, applied to p; who works on what a plan
+ * converts for them. */
+void api_formats(Prog *p, const char *sched);
+FmtPool api_workers(struct Pool *);
+
 /* machine.c: what this machine can do, from the cache directory or measured now. */
+Bytes api_read_quietly(weft_ctx *, const char *path, int64_t most); /* a file, or nothing */
 /* As measured before, or guessed. */
 const Machine *api_machine_known(weft_ctx *);
 const struct Machine *api_machine(weft_ctx *, bool again);
@@ -325,7 +367,13 @@ int64_t late_run(Late *, weft_ctx *, struct Pool *); /* all phases; 0 or a fault
 void late_give(Late *, weft_args *, Result *);
 void late_free(const Os *, Late *); /* NULL is allowed */
 
+/* launch.c */
+void api_run_kernel(weft_kernel *, weft_args *); /* throws what a run can */
+struct Pool *api_pool(weft_ctx *);               /* made when first needed */
+void api_check_args(weft_ctx *, const weft_kernel *, const weft_args *); /* they go together */
+
 /* verbose.c */
+void api_say_note(weft_ctx *, const char *event, const char *detail, const char *why);
 void api_say_compile(weft_ctx *, const weft_kernel *, const Variant *, const struct JitReport *);
 void api_say_run(const weft_kernel *, const weft_args *, bool made, int threads, int64_t begin);
 

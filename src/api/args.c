@@ -99,6 +99,7 @@ void api_bind(weft_args *args, const Arg *a, const Bound *new)
 {
     weft_ctx *ctx = args->h.ctx;
     Bound *b = &args->bound[a - args->body->arg];
+    bool held = b->held;
 
     if (new->how == HOW_USER || new->how == HOW_FILE) {
         check_type(ctx, a, new->view.type);
@@ -111,7 +112,9 @@ void api_bind(weft_args *args, const Arg *a, const Bound *new)
     if (b->box != NULL && args->result != NULL) /* the content of a file goes with its binding */
         args->result->tensor[a - args->body->arg].ndim = -1;
     box_drop(b->box);
+    args->holds += held;
     *b = *new;
+    b->held = held;
     b->box = new->how == HOW_NOT || new->how == HOW_USER ? NULL : api_keep(ctx);
     b->fresh = true;
 }

@@ -80,8 +80,13 @@ void weft_ctx_free(weft_ctx *ctx)
     while (ctx->nshell > 0)
         free_oldest_shell(ctx);
     box_drop(ctx->listed);
+    box_drop(ctx->told);
     box_drop(ctx->graph);
+    box_drop(ctx->atoms);
+    box_drop(ctx->near);
     box_drop(ctx->machine_box);
+    box_drop(ctx->tuned_box);
+    box_drop(ctx->found);
     pool_free(ctx->pool);
     if (ctx->jit != NULL)
         jit_free(ctx->jit);
@@ -111,7 +116,7 @@ void api_handle_free(void *handle)
         prog_drop(handle);
     else if (h->tag == TAG_KERNEL)
         kernel_drop(handle);
-    else
+    else if (h->tag == TAG_ARGS)
         args_drop(handle);
     h->tag = TAG_FREED;
     ring_remove(h);
@@ -125,6 +130,7 @@ static const char *tag_name(unsigned tag)
     return tag == TAG_CTX      ? "a context"
            : tag == TAG_PROG   ? "a program"
            : tag == TAG_KERNEL ? "a kernel"
+           : tag == TAG_TP     ? "a tensor product"
                                : "arguments";
 }
 
@@ -146,7 +152,7 @@ weft_ctx *api_ctx_of(const void *handle, unsigned tag)
     return NULL;
 }
 
-Box *api_box(weft_ctx *ctx)
+Box *box_new(weft_ctx *ctx)
 {
     Box *box = ctx->os->alloc(ctx->os, NULL, sizeof *box);
 
@@ -154,6 +160,13 @@ Box *api_box(weft_ctx *ctx)
         err_throw(&ctx->err, ST_NOMEM, "out of memory: %zu more bytes were needed", sizeof *box);
     box->refs = 1;
     arena_init(&box->arena, ctx->os, &ctx->err);
+    return box;
+}
+
+Box *api_box(weft_ctx *ctx)
+{
+    Box *box = box_new(ctx);
+
     box_drop(ctx->box);
     return ctx->box = box;
 }

@@ -38,7 +38,7 @@ static void note_lanes(const Node *n, bool *in_lanes)
         note_lanes(n->body[i], in_lanes);
 }
 
-static Lowered *lower(weft_ctx *ctx, Arena *arena, const Body *body, const VariantKey *key)
+Lowered *kernel_lower(weft_ctx *ctx, Arena *arena, const Body *body, const VariantKey *key)
 {
     const Prog *prog = body->prog;
     Lowered *l = arena_alloc(arena, sizeof *l);
@@ -59,6 +59,7 @@ static Lowered *lower(weft_ctx *ctx, Arena *arena, const Body *body, const Varia
     aim = api_aim_at(&ctx->err, l->isa, key->sched);
     k = api_passes(l->prog, &aim, false);
     l->info = emit_c(&text, l->prog, k->phase, k->n, l->prog->name);
+    l->use = hold_uses(arena, l->prog, l->info);
     l->label = arena_array(arena, k->n, sizeof *l->label);
     l->in_lanes = arena_array(arena, prog->nsize, sizeof *l->in_lanes);
     for (int i = 0; i < k->n; i++)
@@ -77,25 +78,29 @@ Jit *api_jit(weft_ctx *ctx)
     return ctx->jit;
 }
 
-static JitModule *compile(weft_ctx *ctx, Arena *arena, const Lowered *l, JitReport *report)
+JitRequest *kernel_request(Arena *arena, const Lowered *l)
 {
-    const char *flag[16] = { "-O2", "-std=gnu11", "-ffp-contract=off" };
+    const char **flag = arena_array(arena, 16, sizeof *flag);
     const char **symbol = arena_array(arena, l->info->nphase, sizeof *symbol);
     Text identity = { .arena = arena };
-    JitRequest r = { .source = l->source,
-                     .nsource = l->nsource,
-                     .flag = flag,
-                     .nflag = 3,
-                     .symbol = symbol,
-                     .nsymbol = l->info->nphase };
+    JitRequest *r = arena_alloc(arena, sizeof *r);
 
+    *r = (JitRequest){ .source = l->source,
+                       .nsource = l->nsource,
+                       .flag = flag,
+                       .nflag = 3,
+                       .symbol = symbol,
+                       .nsymbol = l->info->nphase };
+    flag[0] = "-O2";
+    flag[1] = "-std=gnu11";
+    flag[2] = "-ffp-contract=off";
     for (int i = 0; l->isa->flag[i] != NULL; i++)
-        flag[r.nflag++] = l->isa->flag[i];
+        flag[r->nflag++] = l->isa->flag[i];
     for (int i = 0; i < l->info->nphase; i++)
         symbol[i] = l->info->phase[i].name;
     text_f(&identity, "weft %s, %s", weft_version(), isa_name(l->isa));
-    r.identity = identity.s;
-    return jit_get(api_jit(ctx), &ctx->err, &r, report);
+    r->identity = identity.s;
+    return r;
 }
 
 static void build(weft_kernel *k, Variant *v, JitReport *report)
@@ -107,10 +112,10 @@ static void build(weft_kernel *k, Variant *v, JitReport *report)
     Arena *arena = &k->box->arena;
     int n;
 
-    v->lowered = lower(ctx, arena, k->body, &v->key);
+    v->lowered = kernel_lower(ctx, arena, k->body, &v->key);
     n = v->lowered->info->nphase;
     v->fn = arena_array(arena, n, sizeof *v->fn);
-    v->module = compile(ctx, arena, v->lowered, report);
+    v->module = jit_get(api_jit(ctx), &ctx->err, kernel_request(arena, v->lowered), report);
     for (int i = 0; i < n; i++) {
         const char *name = v->lowered->info->phase[i].name;
 
@@ -178,15 +183,20 @@ static Variant *add_variant(weft_kernel *k, const VariantKey *key)
     return v;
 }
 
+static bool is_scheduled(const Variant *v, const char *sched)
+{
+    const char *own = v->key.sched;
+
+    return own == sched || (own != NULL && sched != NULL && strcmp(own, sched) == 0);
+}
+
 static bool is_for(const Variant *v, const VariantKey *key, const Body *body)
 {
-    const char *a = v->key.sched, *b = key->sched;
-
     for (int i = 0; i < body->prog->nsize; i++)
         if (size_in(&v->key, i) != size_in(key, i))
             return false;
     return memcmp(v->key.index, key->index, (size_t)body->narg) == 0 &&
-           (a == b || (a != NULL && b != NULL && strcmp(a, b) == 0));
+           is_scheduled(v, key->sched);
 }
 
 static const Variant *find_variant(const weft_kernel *k, const VariantKey *key)
@@ -206,12 +216,12 @@ static bool has_sizes(const weft_kernel *k, const VariantKey *key)
 }
 
 /* For sizes of their own there are a few: whose sizes always change gets code for all. */
-static bool has_room(const weft_kernel *k)
+static bool has_room(const weft_kernel *k, const char *sched)
 {
     int n = 0;
 
     for (int i = 0; i < k->n; i++)
-        n += has_sizes(k, &k->variant[i]->key);
+        n += has_sizes(k, &k->variant[i]->key) && is_scheduled(k->variant[i], sched);
     return n < MOST_SIZES;
 }
 
@@ -220,7 +230,7 @@ const Variant *kernel_variant(weft_kernel *k, const VariantKey *key)
     const Variant *v = find_variant(k, key);
     VariantKey any = *key;
 
-    if (v == NULL && has_sizes(k, key) && !has_room(k)) {
+    if (v == NULL && has_sizes(k, key) && !has_room(k, key->sched)) {
         any.size = NULL;
         v = find_variant(k, &any);
     }
@@ -324,7 +334,7 @@ weft_status weft_kernel_info(weft_kernel *kernel, weft_info *out)
 weft_status weft_kernel_schedule(weft_kernel *kernel, const char *text)
 {
     weft_ctx *ctx = api_ctx_of(kernel, TAG_KERNEL);
-    Sched sched = { { 0 } };
+    Sched sched = { .text = NULL };
 
     API_ENTER(ctx);
     if (text != NULL)

@@ -85,7 +85,7 @@ static _Noreturn void explain(weft_args *args, int64_t fault)
     err_throw(&ctx->err, ST_RUN, "%s: %s", p->name, loop_fault((Fault)fault));
 }
 
-static Pool *pool_of(weft_ctx *ctx)
+Pool *api_pool(weft_ctx *ctx)
 {
     if (ctx->pool == NULL)
         ctx->pool = pool_new(ctx->os, &ctx->err, ctx->threads);
@@ -105,7 +105,7 @@ static int64_t run_plan(weft_kernel *k, weft_args *args, Pool *pool)
 
 static void run_code(weft_kernel *k, weft_args *args, int64_t begin)
 {
-    Pool *pool = pool_of(args->h.ctx);
+    Pool *pool = api_pool(args->h.ctx);
     bool made;
     int64_t fault;
 
@@ -116,7 +116,7 @@ static void run_code(weft_kernel *k, weft_args *args, int64_t begin)
     api_say_run(k, args, made, pool_threads(pool), begin);
 }
 
-static void run(weft_kernel *k, weft_args *args)
+void api_run_kernel(weft_kernel *k, weft_args *args)
 {
     weft_ctx *ctx = k->h.ctx;
     int64_t begin = ctx->verbose == NULL ? 0 : ctx->os->clock(ctx->os, CLOCK_MONOTONIC);
@@ -129,7 +129,7 @@ static void run(weft_kernel *k, weft_args *args)
     api_say_run(k, args, false, 1, begin);
 }
 
-static void check_args(weft_ctx *ctx, const weft_kernel *k, const weft_args *args)
+void api_check_args(weft_ctx *ctx, const weft_kernel *k, const weft_args *args)
 {
     if (api_ctx_of(args, TAG_ARGS) != ctx)
         err_throw(&ctx->err, ST_ARG, "the arguments are not of this context");
@@ -143,9 +143,9 @@ weft_status weft_kernel_plan(weft_kernel *kernel, weft_args *args)
     bool made;
 
     API_ENTER(ctx);
-    check_args(ctx, kernel, args);
+    api_check_args(ctx, kernel, args);
     if (kernel_why(kernel) == NULL)
-        api_plan(kernel, args, pool_of(ctx), &made);
+        api_plan(kernel, args, api_pool(ctx), &made);
     return api_leave(ctx);
 }
 
@@ -154,7 +154,7 @@ weft_status weft_kernel_run(weft_kernel *kernel, weft_args *args)
     weft_ctx *ctx = api_ctx_of(kernel, TAG_KERNEL);
 
     API_ENTER(ctx);
-    check_args(ctx, kernel, args);
-    run(kernel, args);
+    api_check_args(ctx, kernel, args);
+    api_run_kernel(kernel, args);
     return api_leave(ctx);
 }

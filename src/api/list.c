@@ -4,6 +4,7 @@
  * The library's tables, row by row, for `weft list` and for completion. */
 #include "api/api_int.h"
 #include "ops/ops.h"
+#include "sched/step.h"
 
 #include <string.h>
 
@@ -81,8 +82,13 @@ static Item pass_item(int i)
 
 static Item step_item(int i)
 {
-    return i < SCHED_STEPS ? (Item){ sched_step[i].name, sched_step[i].note }
-                           : (Item){ NULL, NULL };
+    const Step *s = step_table;
+
+    if (i < SCHED_STEPS)
+        return (Item){ sched_step[i].name, sched_step[i].note };
+    for (i -= SCHED_STEPS; i > 0 && s->name != NULL; i--)
+        s++;
+    return (Item){ s->name, s->note };
 }
 
 static Item target_item(int i)
@@ -98,6 +104,14 @@ static Item op_item(int i)
     Item item;
 
     item.name = ops_name(i, &item.note);
+    return item;
+}
+
+static Item format_item(int i)
+{
+    Item item = { NULL, NULL };
+
+    item.name = fmt_list(i, &item.note);
     return item;
 }
 
@@ -117,7 +131,7 @@ static const struct {
     { "axes", axis_item },      { "keywords", keyword_item },
     { "passes", pass_item },    { "steps", step_item },
     { "targets", target_item }, { "ops", op_item },
-    { "options", option_item },
+    { "options", option_item }, { "formats", format_item },
 };
 
 const char *weft_list(const char *what, int i, const char **note)

@@ -28,6 +28,7 @@ enum {
     CHAINS = 12,
     STEPS = 400000
 };
+#define MOST_TEXT ((int64_t)1 << 24)    /* bytes of a file */
 #define MOVED ((int64_t)64 << 20)   /* bytes that one try of a stream moves, in caches */
 #define GATHERED ((int64_t)8 << 20) /* by each thread; more when the table is large */
 #define MOST_INDICES ((int64_t)1 << 20)
@@ -50,14 +51,14 @@ typedef struct Probe {
 } Probe;
 
 /* The text of a file of the system, or nothing. */
-static Bytes read_quietly(weft_ctx *ctx, const char *path)
+Bytes api_read_quietly(weft_ctx *ctx, const char *path, int64_t most)
 {
     jmp_buf trap, *outer = ctx->err.trap;
     Bytes text = { NULL, 0 };
 
     ctx->err.trap = &trap;
     if (setjmp(trap) == 0) {
-        text = file_read(&ctx->scratch, path, 1 << 24);
+        text = file_read(&ctx->scratch, path, most);
     } else if (ctx->err.code == ST_NOMEM) {
         ctx->err.trap = outer;
         err_jump(&ctx->err);
@@ -80,7 +81,8 @@ static const char *text_of(weft_ctx *ctx, Bytes b)
 
 static void name_cpu(weft_ctx *ctx, char out[COST_NAME])
 {
-    const char *s = strstr(text_of(ctx, read_quietly(ctx, "/proc/cpuinfo")), "model name");
+    const char *text = text_of(ctx, api_read_quietly(ctx, "/proc/cpuinfo", MOST_TEXT));
+    const char *s = strstr(text, "model name");
 
     s = s == NULL ? NULL : strchr(s, ':');
     snprintf(out, COST_NAME, "%.*s", s == NULL ? 7 : (int)strcspn(s + 2, "\n"),
@@ -107,7 +109,7 @@ static const char *cache_fact(weft_ctx *ctx, int i, const char *what)
     Text path = { .arena = &ctx->scratch };
 
     text_f(&path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", i, what);
-    return text_of(ctx, read_quietly(ctx, path.s));
+    return text_of(ctx, api_read_quietly(ctx, path.s, MOST_TEXT));
 }
 
 static void find_caches(weft_ctx *ctx, int64_t out[COST_LEVELS - 1])
@@ -362,7 +364,7 @@ static const char *path_of(weft_ctx *ctx, const Machine *m)
 static bool find(weft_ctx *ctx, const char *path, Machine *m)
 {
     Machine kept;
-    bool good = path != NULL && cost_machine_parse(read_quietly(ctx, path), &kept) &&
+    bool good = path != NULL && cost_machine_parse(api_read_quietly(ctx, path, MOST_TEXT), &kept) &&
                 strcmp(kept.cpu, m->cpu) == 0 && strcmp(kept.isa, m->isa) == 0 &&
                 kept.threads == m->threads && kept.measured;
 

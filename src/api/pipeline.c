@@ -5,6 +5,7 @@
  * can be listed, stopped after each pass, and begun at the stage that a program is written in. */
 #include "api/api_int.h"
 #include "lower/lower.h"
+#include "sched/step.h"
 
 #include <string.h>
 
@@ -18,10 +19,65 @@ static void positions(Kernel *k)
     *k = *lower_positions(k->p);
 }
 
+static void take_phases(Kernel *k)
+{
+    k->phase = (Node **)k->p->phase;
+    k->n = k->cap = k->p->nphase;
+}
+
+static LowerTile tile_of(const Aim *aim)
+{
+    return (LowerTile){ .bytes = aim->isa->bytes,
+                        .registers = aim->sched.step[SCHED_TILE],
+                        .all = aim->isa->registers };
+}
+
+/* A nest that is named gets the registers that it needs, whatever the number for all others. */
+static Node *tile_nest(const void *ctx, Prog *p, Node *phase, Node *nest, int rows, int columns)
+{
+    LowerTile how = tile_of(ctx);
+
+    how.registers = how.all;
+    how.rows = rows;
+    how.columns = columns;
+    return lower_tensor(p, phase, nest, how);
+}
+
+StepTarget api_step_target(const Aim *aim)
+{
+    return (StepTarget){ aim, tile_nest };
+}
+
+static void steps(Kernel *k, const Aim *aim)
+{
+    StepTarget target = api_step_target(aim);
+
+    step_apply_all(k->p, aim->sched.text, STAGE_POSITIONS, &target);
+    take_phases(k);
+}
+
+static void lanes(Kernel *k, const Aim *aim)
+{
+    StepTarget target = api_step_target(aim);
+
+    step_apply_all(k->p, aim->sched.text, STAGE_LOOPS, &target);
+    step_fit_lanes(k->p, aim->isa->bytes);
+    take_phases(k);
+}
+
 static void tiles(Kernel *k, const Aim *aim)
 {
-    lower_tiles(k,
-                (LowerTile){ .bytes = aim->isa->bytes, .registers = aim->sched.step[SCHED_TILE] });
+    lower_tiles(k, tile_of(aim));
+}
+
+static void segments(Kernel *k, const Aim *aim)
+{
+    lower_segments(k, tile_of(aim));
+}
+
+static void rows(Kernel *k, const Aim *aim)
+{
+    lower_row_tiles(k, tile_of(aim));
 }
 
 static void panels(Kernel *k, const Aim *aim)
@@ -51,12 +107,21 @@ static void jams(Kernel *k, const Aim *aim)
         lower_jams(k);
 }
 
+static void formats(Kernel *k, const Aim *aim)
+{
+    api_formats(k->p, aim->sched.text);
+}
+
 const Pass api_pass[] = {
     /* name, what it does, the stage it needs, the stage it gives */
+    { "formats", "entries are stored as a schedule says", STAGE_COORDINATES, STAGE_COORDINATES,
+      NULL, formats },
     { "reroot", "scatters become sums over the rows of a transpose", STAGE_COORDINATES,
       STAGE_COORDINATES, reroot, NULL },
     { "positions", "coordinates become loops over stored entries", STAGE_COORDINATES,
       STAGE_POSITIONS, positions, NULL },
+    { "steps", "loops are arranged as a schedule says", STAGE_POSITIONS, STAGE_POSITIONS, NULL,
+      steps },
     { "unroll", "constant relations become straight-line code", STAGE_POSITIONS, STAGE_POSITIONS,
       lower_unroll, NULL },
     { "parts", "long rows and sums of all iterations are cut", STAGE_POSITIONS, STAGE_POSITIONS,
@@ -70,13 +135,21 @@ const Pass api_pass[] = {
       lower_merges, NULL },
     { "maps", "searches among entries in no order ask a table", STAGE_LOOPS, STAGE_LOOPS,
       lower_maps, NULL },
+    { "lanes", "loops run in lanes as a schedule says", STAGE_LOOPS, STAGE_LOOPS, NULL, lanes },
+    { "segments", "sums of products share what they can", STAGE_LOOPS, STAGE_LOOPS, NULL,
+      segments },
     { "tiles", "sums stay in registers while loops add to them", STAGE_LOOPS, STAGE_LOOPS, NULL,
       tiles },
     { "begins", "first values come with the sums", STAGE_LOOPS, STAGE_LOOPS, lower_begins, NULL },
+    { "firsts", "first values come with the first stores", STAGE_LOOPS, STAGE_LOOPS, lower_firsts,
+      NULL },
+    { "rows", "rows that share operands run side by side", STAGE_LOOPS, STAGE_LOOPS, NULL, rows },
     { "panels", "some elements of all rows come before the next", STAGE_LOOPS, STAGE_LOOPS, NULL,
       panels },
     { "vectors", "innermost loops run several iterations at once", STAGE_LOOPS, STAGE_LOOPS, NULL,
       vectors },
+    { "together", "straight-line phases over one range become one", STAGE_LOOPS, STAGE_LOOPS,
+      lower_together, NULL },
     { "blocks", "what one element gets is added up first", STAGE_LOOPS, STAGE_LOOPS, lower_blocks,
       NULL },
     { "ahead", "rows that will be gathered are asked for early", STAGE_LOOPS, STAGE_LOOPS, NULL,
@@ -106,14 +179,56 @@ const Pass *api_find_pass(Prog *p, const char *name)
     ir_throw(p, ST_ARG, "there is no pass %s; `weft list passes` shows them", name);
 }
 
-/* What a pass gives is a program again; it is checked where that costs no user anything. */
-void api_run_pass(const Pass *s, Kernel *k, const Aim *aim)
+/* Passes that arrange the loops of each phase by themselves: a scheduled phase keeps its loops. */
+static bool arranges(const Pass *s)
 {
-    k->p->at = (Place){ 0 }; /* what a pass says is of no place in the text */
+    return s->plain == lower_parts || s->run == segments || s->run == tiles || s->run == rows ||
+           s->run == panels || s->run == vectors || s->plain == lower_together || s->run == ahead ||
+           s->run == jams;
+}
+
+static void run(const Pass *s, Kernel *k, const Aim *aim)
+{
     if (s->plain != NULL)
         s->plain(k);
     else
         s->run(k, aim);
+}
+
+static void append(Kernel *to, Node *n)
+{
+    to->phase = arena_grow(to->p->arena, to->phase, to->n, &to->cap, sizeof *to->phase);
+    to->phase[to->n++] = n;
+}
+
+/* The phases between scheduled ones, and those as they are. */
+static void run_between(const Pass *s, Kernel *k, const Aim *aim)
+{
+    Kernel all = { .p = k->p };
+
+    for (int i = 0, to; i < k->n; i = to) {
+        Kernel some = { .p = k->p };
+
+        for (to = i; to < k->n && !k->phase[to]->scheduled; to++)
+            append(&some, k->phase[to]);
+        if (some.n > 0)
+            run(s, &some, aim);
+        for (int j = 0; j < some.n; j++)
+            append(&all, some.phase[j]);
+        for (; to < k->n && k->phase[to]->scheduled; to++)
+            append(&all, k->phase[to]);
+    }
+    *k = all;
+}
+
+/* What a pass gives is a program again; it is checked where that costs no user anything. */
+void api_run_pass(const Pass *s, Kernel *k, const Aim *aim)
+{
+    k->p->at = (Place){ 0 }; /* what a pass says is of no place in the text */
+    if (arranges(s))
+        run_between(s, k, aim);
+    else
+        run(s, k, aim);
     k->p->stage = s->gives;
     k->p->phase = k->phase;
     k->p->nphase = k->n;
@@ -122,8 +237,8 @@ void api_run_pass(const Pass *s, Kernel *k, const Aim *aim)
 #endif
 }
 
-/* A program that is written at a later stage begins there.  Without a plan there is no transpose,
- * no list of long rows and no table. */
+/* A program that is written at a later stage begins there.  Without a plan there is no format, no
+ * transpose, no list of long rows and no table. */
 Kernel *api_lower_to(Prog *p, const Aim *aim, bool alone, const Pass *last)
 {
     Kernel *k = arena_alloc(p->arena, sizeof *k);
@@ -134,7 +249,8 @@ Kernel *api_lower_to(Prog *p, const Aim *aim, bool alone, const Pass *last)
         ir_throw(p, ST_ARG, "the program is at stage %s already, and %s needs stage %s",
                  ir_stage[p->stage], last->name, ir_stage[last->needs]);
     for (; s->name != NULL; s++) {
-        bool planned = s->plain == reroot || s->plain == lower_parts || s->plain == lower_maps;
+        bool planned = s->run == formats || s->plain == reroot || s->plain == lower_parts ||
+                       s->plain == lower_maps;
         bool shown = last->name != NULL && s != last; /* to be read, and run without one */
 
         if (s->needs == p->stage && !(alone && planned) && !(shown && s->plain == lower_parts))

@@ -33,9 +33,15 @@ typedef struct Plan {
     void **array; /* what the kernel gets */
     int64_t *size;
     RunPhase *phase;
+    RunPhase *again; /* those that run again when what is held has not changed, */
+    int nagain;
+    HoldKind *kind; /* from this, by array, and */
+    bool *kept;     /* this, by phase; */
+    unsigned holds; /* of the last run, where something was held; */
+    bool warm;      /* it went well */
     Late *late;               /* or NULL: the program builds no axis */
-    int transposes;           /* that it has, */
-    int64_t ns, transpose_ns; /* and what making it took, these included */
+    int transposes, formats;  /* that it has, */
+    int64_t ns, transpose_ns, format_ns; /* and what making it took, these included */
 } Plan;
 
 static void reserve(Arena *arena, Plan *plan, Feed *f, int64_t n, Type type)
@@ -114,6 +120,9 @@ static void make_phases(Arena *arena, Plan *plan, const Env *env)
 
     plan->nphase = info->nphase;
     plan->phase = arena_array(arena, info->nphase, sizeof *plan->phase);
+    plan->again = arena_array(arena, info->nphase, sizeof *plan->again);
+    plan->kept = arena_array(arena, info->nphase, sizeof *plan->kept);
+    plan->kind = arena_array(arena, info->narray, sizeof *plan->kind);
     for (int i = 0; i < info->nphase; i++) {
         const EmitPhase *f = &info->phase[i];
         RunPhase *to = &plan->phase[i];
@@ -235,6 +244,19 @@ static void transpose(const Making *m, Env *env, Axis *a)
     m->plan->transpose_ns += now(m->args) - begin;
 }
 
+/* The axes of all parts of a format, when its first part comes. */
+static void convert(const Making *m, Env *env, Axis *a)
+{
+    int64_t begin = now(m->args);
+    FmtPool workers = api_workers(m->pool);
+
+    if (a->part > 0)
+        return;
+    fmt_fill(m->arena, &m->args->h.ctx->scratch, &workers, m->l->prog, env, a);
+    m->plan->formats++;
+    m->plan->format_ns += now(m->args) - begin;
+}
+
 /* The environment of the program as it was lowered, which has more axes. */
 static Env *lowered_env(const Making *m, const Env *env)
 {
@@ -248,6 +270,8 @@ static Env *lowered_env(const Making *m, const Env *env)
     for (int i = before->naxis; i < p->naxis; i++)
         if (p->axis[i]->from != NULL && p->axis[i]->from_k >= 0 && is_used(m->l, p->axis[i]))
             transpose(m, e, p->axis[i]);
+        else if (p->axis[i]->from_k == FROM_FORMAT)
+            convert(m, e, p->axis[i]);
         else if (p->axis[i]->from != NULL && p->axis[i]->from_k < 0)
             api_fill_parts(m->arena, p, e, p->axis[i], m->args->h.ctx->part);
     return e;
@@ -282,6 +306,13 @@ void plan_drop(weft_args *args)
     run_free(args->h.ctx->os, plan->block);
     late_free(args->h.ctx->os, plan->late);
     box_drop(plan->box);
+}
+
+int64_t plan_bytes(const weft_args *args)
+{
+    const Plan *plan = args->plan;
+
+    return plan == NULL ? 0 : (int64_t)plan->box->arena.total + plan->bytes;
 }
 
 /* Room for what can be read back after a run: results, and what came from files. */
@@ -344,6 +375,8 @@ static const Variant *find_variant(weft_kernel *k, weft_args *args, const Env *e
         if ((a->kind == ARG_COORD || a->kind == ARG_START) && !is_too_long(a, api_place(env, a)))
             index[i] = api_place(env, a)->type == T_i32 ? T_i32 : 0;
     }
+    if (sched == NULL)
+        sched = api_tuned(args->h.ctx, args->body, env, threads);
     if (sched == NULL)
         sched = api_pick(args->h.ctx, args->body->prog, env, threads);
     return kernel_variant(k, &(VariantKey){
@@ -455,33 +488,72 @@ static void set_result(weft_args *args, Plan *plan, int i)
     api_place(plan->result->env, a)->data = plan->array[i];
 }
 
-static void begin(weft_args *args, Plan *plan)
+static HoldKind kind_of(const weft_args *args, const Plan *plan, int i)
+{
+    const Feed *f = &plan->feed[i];
+
+    if (f->arg >= 0)
+        return args->bound[f->arg].held ? HOLD_SAME : HOLD_CHANGES;
+    return f->at >= 0 ? HOLD_OWN : HOLD_SAME;
+}
+
+/* After a run of all phases: those that the next one needs. */
+static void mark_kept(const weft_args *args, Plan *plan)
+{
+    for (int i = 0; i < plan->narray; i++)
+        plan->kind[i] = kind_of(args, plan, i);
+    hold_mark(plan->variant->lowered, plan->kind, plan->kept);
+    plan->nagain = 0;
+    for (int i = 0; i < plan->nphase; i++)
+        if (!plan->kept[i])
+            plan->again[plan->nagain++] = plan->phase[i];
+}
+
+static void begin(weft_args *args, Plan *plan, bool kept)
 {
     for (int i = 0; i < plan->narray; i++) {
         const Feed *f = &plan->feed[i];
+        bool take = f->take && !(kept && args->bound[f->arg].held);
 
         if (f->callers)
             plan->array[i] = args->bound[f->arg].view.data;
-        if (f->take && f->packed != NULL)
+        if (take && f->packed != NULL)
             memcpy(plan->array[i], f->packed->data,
                    (size_t)f->packed->n * ir_type[f->packed->type].bytes);
-        else if (f->take)
+        else if (take)
             view_gather(&args->bound[f->arg].view, plan->array[i]);
         if (f->arg >= 0)
             set_result(args, plan, i);
     }
 }
 
+static int64_t run_now(weft_args *args, Plan *plan, Pool *pool, bool kept)
+{
+    int64_t fault;
+
+    if (plan->late != NULL)
+        return late_run(plan->late, args->h.ctx, pool);
+    plan->warm = false;
+    fault = run_phases(pool, kept ? plan->again : plan->phase, kept ? plan->nagain : plan->nphase,
+                       plan->array, plan->size);
+    if (fault == 0 && args->nheld > 0) {
+        if (!kept)
+            mark_kept(args, plan);
+        plan->holds = args->holds;
+        plan->warm = true;
+    }
+    return fault;
+}
+
 int64_t api_run_plan(weft_args *args, Pool *pool)
 {
     Plan *plan = args->plan;
+    bool kept = plan->warm && args->nheld > 0 && plan->holds == args->holds;
     int64_t fault;
 
     api_set_result(args, NULL);
-    begin(args, plan);
-    fault = plan->late != NULL
-                ? late_run(plan->late, args->h.ctx, pool)
-                : run_phases(pool, plan->phase, plan->nphase, plan->array, plan->size);
+    begin(args, plan, kept);
+    fault = run_now(args, plan, pool, kept);
     if (fault != 0)
         return fault;
     for (int i = 0; i < plan->narray; i++)
@@ -503,6 +575,8 @@ void api_print_plan(Text *out, const weft_args *args, bool made)
         text_f(out, " plan=%.3f", (double)plan->ns / 1e6);
     if (made && plan->transposes > 0)
         text_f(out, " transposes=%d", plan->transposes);
+    if (made && plan->formats > 0)
+        text_f(out, " formats=%d in %.3f", plan->formats, (double)plan->format_ns / 1e6);
     for (int i = 0; i < plan->nphase; i++)
         text_f(out, "; %s: %lld in %lld", plan->variant->lowered->label[i],
                (long long)plan->phase[i].n, (long long)run_chunks(&plan->phase[i]));
@@ -522,6 +596,8 @@ weft_status weft_args_plan(weft_args *args, weft_plan *out)
                         .ms = (double)plan->ns / 1e6,
                         .transpose_ms = (double)plan->transpose_ns / 1e6,
                         .transposes = plan->transposes,
-                        .bytes = (int64_t)plan->box->arena.total + plan->bytes };
+                        .formats = plan->formats,
+                        .format_ms = (double)plan->format_ns / 1e6,
+                        .bytes = plan_bytes(args) };
     return api_leave(ctx);
 }

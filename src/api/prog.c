@@ -6,6 +6,7 @@
  * that does not read leaves no trace. */
 #include "api/api_int.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 void body_drop(Body *body)
@@ -32,6 +33,7 @@ static Body *read_body(weft_ctx *ctx, const char *file, const char *text, size_t
 {
     Box *box = api_box(ctx);
     Body *body = arena_alloc(&box->arena, sizeof *body);
+    Sched sched = { .text = NULL };
 
     if (n > MAX_TEXT)
         err_throw(&ctx->err, ST_LIMIT, "a program of %zu bytes; at most %d are read", n, MAX_TEXT);
@@ -41,17 +43,29 @@ static Body *read_body(weft_ctx *ctx, const char *file, const char *text, size_t
     body->ntext = n;
     body->prog = ir_parse(&box->arena, body->file, body->text, n);
     api_list_args(body);
+    if (body->prog->sched != NULL)
+        sched_parse(&ctx->err, body->prog->sched, &sched);
     return body;
+}
+
+/* With a schedule in place of the program's own, or NULL. */
+static weft_prog *scheduled(weft_ctx *ctx, const char *file, Bytes text, const char *sched)
+{
+    Body *body = read_body(ctx, file, (const char *)text.p, text.n);
+    weft_prog *prog;
+
+    if (sched != NULL)
+        body->prog->sched = arena_copy(&body->box->arena, sched, strlen(sched) + 1);
+    prog = api_handle_new(ctx, TAG_PROG, sizeof *prog);
+    prog->body = body;
+    prog->sched = body->prog->sched;
+    api_keep(ctx);
+    return prog;
 }
 
 weft_prog *prog_new(weft_ctx *ctx, const char *file, const char *text, size_t n)
 {
-    Body *body = read_body(ctx, file, text, n);
-    weft_prog *prog = api_handle_new(ctx, TAG_PROG, sizeof *prog);
-
-    prog->body = body;
-    api_keep(ctx);
-    return prog;
+    return scheduled(ctx, file, (Bytes){ (const uint8_t *)text, n }, NULL);
 }
 
 weft_status weft_prog_parse(weft_ctx *context, const char *file, const char *text, size_t n,
@@ -68,18 +82,47 @@ weft_status weft_prog_parse(weft_ctx *context, const char *file, const char *tex
     return api_leave(ctx);
 }
 
+/* a.sched beside a.weft, if it is there: its schedule. */
+static const char *beside(weft_ctx *ctx, const char *path)
+{
+    size_t n = strlen(path), end = n > 5 && strcmp(path + n - 5, ".weft") == 0 ? n - 5 : n;
+    Text name = { .arena = &ctx->scratch };
+    Sched sched = { .text = NULL };
+    Bytes text;
+    char *all;
+    int fd;
+
+    if (strcmp(path, "-") == 0 || end == n)
+        return NULL;
+    text_f(&name, "%.*s.sched", (int)end, path);
+    fd = ctx->os->open(ctx->os, name.s, O_RDONLY, 0);
+    if (fd < 0)
+        return NULL;
+    ctx->os->close(ctx->os, fd);
+    text = file_read(&ctx->scratch, name.s, MAX_TEXT);
+    all = arena_alloc(&ctx->scratch, text.n + 1);
+    memcpy(all, text.p, text.n);
+    sched_parse(&ctx->err, all, &sched);
+    return sched_lines(&ctx->scratch, all);
+}
+
+static weft_prog *read_prog(weft_ctx *ctx, const char *path)
+{
+    Bytes text = file_read(&ctx->scratch, path, MAX_TEXT);
+
+    return scheduled(ctx, strcmp(path, "-") == 0 ? "<stdin>" : path, text, beside(ctx, path));
+}
+
 weft_status weft_prog_read(weft_ctx *context, const char *path, weft_prog **out)
 {
     weft_ctx *ctx = api_ctx_of(context, TAG_CTX);
-    Bytes text;
 
     if (out != NULL)
         *out = NULL;
     API_ENTER(ctx);
     api_need(ctx, out, "out");
     api_need(ctx, path, "the path");
-    text = file_read(&ctx->scratch, path, MAX_TEXT);
-    *out = prog_new(ctx, strcmp(path, "-") == 0 ? "<stdin>" : path, (const char *)text.p, text.n);
+    *out = read_prog(ctx, path);
     return api_leave(ctx);
 }
 
@@ -117,6 +160,8 @@ static void add_text(weft_ctx *ctx, weft_prog *prog, const char *piece)
     text_str(&text, piece);
     prog->body = read_body(ctx, old->file, text.s, text.n);
     api_keep(ctx);
+    if (prog->scheduled == NULL)
+        prog->sched = prog->body->prog->sched;
     body_drop(old);
 }
 
@@ -238,13 +283,16 @@ weft_status weft_prog_print(weft_prog *prog, const char **out)
     return api_leave(ctx);
 }
 
-static Prog *after(weft_ctx *ctx, weft_prog *prog, const char *pass)
+/* After a pass, after the last step of this name, or after so many steps. */
+static Prog *after(weft_ctx *ctx, weft_prog *prog, const char *where)
 {
-    Aim aim = api_aim_at(&ctx->err, api_isa(ctx), prog->sched);
+    const char *sched = prog->sched, *pass = api_until(ctx, where, &sched);
+    Aim aim = api_aim_at(&ctx->err, api_isa(ctx), sched);
     Prog *p;
 
     body_check(prog->body);
     p = ir_copy(&ctx->scratch, prog->body->prog);
+    p->sched = NULL; /* it is in the loops now, or not asked for */
     api_lower_to(p, &aim, false, api_find_pass(p, pass));
     return p;
 }
@@ -264,7 +312,7 @@ weft_status weft_prog_print_after(weft_prog *prog, const char *pass, const char 
 
 static const char *keep_schedule(weft_ctx *ctx, const char *text)
 {
-    Sched sched = { { 0 } };
+    Sched sched = { .text = NULL };
 
     sched_parse(&ctx->err, text, &sched);
     return arena_copy(&api_box(ctx)->arena, text, strlen(text) + 1);
@@ -279,7 +327,7 @@ weft_status weft_prog_schedule(weft_prog *prog, const char *text)
     sched = text != NULL ? keep_schedule(ctx, text) : NULL;
     box_drop(prog->scheduled);
     prog->scheduled = text != NULL ? api_keep(ctx) : NULL;
-    prog->sched = sched;
+    prog->sched = sched != NULL ? sched : prog->body->prog->sched;
     return api_leave(ctx);
 }
 

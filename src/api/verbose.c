@@ -41,6 +41,18 @@ static void say(const weft_kernel *k, const Variant *v, const char *event, const
     ctx->verbose(ctx->verbose_user, line.s);
 }
 
+void api_say_note(weft_ctx *ctx, const char *event, const char *detail, const char *why)
+{
+    Text line = { .arena = &ctx->scratch };
+
+    if (ctx->verbose == NULL)
+        return;
+    text_f(&line, "weft,%s,,,,,,", event);
+    put_field(&line, detail);
+    put_field(&line, why);
+    ctx->verbose(ctx->verbose_user, line.s);
+}
+
 /* Each phase and whether it runs on several threads. */
 static void put_phases(Text *out, const Lowered *l)
 {

@@ -191,7 +191,9 @@ static void emit_for(Emit *o, const Node *n)
     text_str(o->out, "; ");
     emit_local(o, n->local);
     text_str(o->out, "++)");
+    o->inner += o->vector != NULL;
     emit_block(o, n->body, n->nbody);
+    o->inner -= o->vector != NULL;
 }
 
 static void note_assigned(Emit *o, const Node *n)
@@ -378,6 +380,11 @@ static void put_store(Emit *o, const Node *n)
     bool half = !vector && (t == T_f16 || t == T_bf16);
     bool whole = t == T_i32 && n->value->op != OP_int;
 
+    if (emit_strided_open(o, n)) {
+        put_combined(o, n, (Type)ir_type[t].value);
+        emit_strided_close(o, n);
+        return;
+    }
     if (vector && fills_lines(o, n, t)) {
         emit_line(o);
         text_f(o->out, "weft_stream_%s(&", emit_suffix(t));
@@ -432,6 +439,7 @@ static void emit_store(Emit *o, const Node *n)
 
 void emit_node(Emit *o, const Node *n)
 {
+    emit_strided_loads(o, n);
     switch (n->kind) {
     case N_FOR: emit_for(o, n); break;
     case N_LET: emit_let(o, n); break;
@@ -517,7 +525,8 @@ static void emit_phase(Emit *o, Node *n, int i)
     Text name = { .arena = o->p->arena }, parts = { .arena = o->p->arena };
     Memo met = { 0 };
     Function fn;
-    bool once = n->kind == N_FOR && n->how == FOR_SERIAL && n->lo->op == OP_int && n->lo->i == 0 &&
+    bool once = !n->scheduled && n->kind == N_FOR && n->how == FOR_SERIAL &&
+                n->lo->op == OP_int && n->lo->i == 0 &&
                 n->hi->op == OP_int && n->hi->i == 1;
 
     text_f(&name, "%s_phase_%d", o->prefix, i);
@@ -585,6 +594,7 @@ EmitKernel *emit_functions_cut(Text *out, Prog *p, Node *const *phase, int n, co
             emit_constant(&o, i);
     for (int i = 0; i < n; i++)
         loop_visit(p, phase[i], find_search, &f, &again);
+    emit_stride_functions(&o, phase, n);
     for (int i = 0; i < n; i++)
         emit_phase(&o, phase[i], i);
     text_char(out, '\n');

@@ -36,6 +36,7 @@ void emit_vector_on(Emit *o, const Local *v)
 {
     o->vector = v;
     o->lanes = (Memo){ 0 };
+    o->strides = NULL;
 }
 
 /* Whether the expression has a value for each lane of the vector loop around. */
@@ -94,20 +95,23 @@ void emit_array_name(Emit *o, const Buf *b)
 void emit_place(Emit *o, Expr *cell)
 {
     const Local *v = o->vector;
-    int shift = v != NULL && emit_is_vector(o, cell) ? o->reg * o->step : 0;
+    int64_t shift = v != NULL && emit_is_vector(o, cell) ? o->reg * o->step : 0;
     bool checked = o->checked;
+    LoopIndex x;
 
     if (cell->op == OP_local) {
         emit_local(o, cell->local);
         return;
     }
+    if (shift > 0 && loop_index(cell->arg[0], v, &x))
+        shift *= x.stride;
     o->vector = NULL;
     o->checked = false;
     emit_array_name(o, cell->buf);
     text_char(o->out, '[');
-    emit_expr(o, cell->arg[0], shift > 0 ? L_SUM : L_SELECT);
-    if (shift > 0)
-        text_f(o->out, " + %d", shift);
+    emit_expr(o, cell->arg[0], shift != 0 ? L_SUM : L_SELECT);
+    if (shift != 0)
+        text_f(o->out, " + %lld", (long long)shift);
     text_char(o->out, ']');
     o->vector = v;
     o->checked = checked;
@@ -117,6 +121,8 @@ static void put_cell(Emit *o, Expr *e)
 {
     Type t = e->buf->type;
 
+    if (emit_strided_cell(o, e))
+        return;
     if (emit_is_vector(o, e))
         text_f(o->out, "WEFT_LOAD%s_%s(&", o->masked ? "M" : "", emit_lanes(t));
     else if (t == T_f16 || t == T_bf16)

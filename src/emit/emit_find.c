@@ -193,6 +193,15 @@ static void put_lookup(Emit *o, const Search *s, Expr *match)
         "))\n                return v_p;\n        }\n    }");
 }
 
+static void put_first(Emit *o, Expr *before)
+{
+    text_str(o->out, "\n    int64_t v_p, from = v_lo, to = v_hi;\n"
+                     "\n    while (from < to) {\n        v_p = from + (to - from) / 2;");
+    put(o, "\n        if (", before,
+        ")\n            from = v_p + 1;\n        else\n            to = v_p;\n    }"
+        "\n    return from;\n}");
+}
+
 /* Sorted entries are bisected, others looked at one by one. */
 static void put_find(Emit *o, const Search *s, Expr *match, Expr *before)
 {
@@ -221,6 +230,7 @@ void emit_finder(Emit *o, Axis *a, FindHow how)
         put_lookup(o, &s, match);
         put_scan(o, match);
         break;
+    case FIND_FIRST: put_first(o, before); break;
     default: put_find(o, &s, match, before);
     }
     emit_close(o, &f);

@@ -15,6 +15,8 @@ typedef struct Mention { /* what a function mentions */
     Memo *known;                /* and what has one */
 } Mention;
 
+typedef struct Strides Strides; /* emit_stride.c */
+
 typedef struct Emit {
     Prog *p;
     Text *out;
@@ -34,10 +36,12 @@ typedef struct Emit {
     int indent;
     const Local *vector; /* the variable whose lanes are side by side here; or NULL */
     int step, regs, reg; /* how many in a register, how many registers; the one that is written */
+    int inner;           /* loops inside the vector loop, around what is written */
     bool folds;          /* lanes add to what is being stored to */
     bool masked;         /* only the first lanes count: weft_mask tells which */
     Memo lanes;          /* whether an expression differs from lane to lane */
     bool checked;        /* inside `fits` */
+    Strides *strides;    /* of the vector loop around; or NULL */
 } Emit;
 
 /* How tightly text holds together, as C has it. */
@@ -72,6 +76,16 @@ void emit_insert(Emit *, const Node *);
 void emit_vector_loop(Emit *, const Node *);
 void emit_fold(Emit *, const Local *); /* the part of the sum over lanes in this register */
 void emit_ahead(Emit *, const Node *);
+
+/* emit_stride.c: elements that are several apart from lane to lane.  emit_strides_on begins a body
+ * of a vector loop; what a node of it needs is loaded before it; an element is then the register
+ * that holds it; a store is opened, its value written, closed.  False: it is no such element. */
+void emit_stride_functions(Emit *, Node *const *phase, int n);
+void emit_strides_on(Emit *, const Node *loop);
+void emit_strided_loads(Emit *, const Node *);
+bool emit_strided_cell(Emit *, Expr *);
+bool emit_strided_open(Emit *, const Node *store);
+void emit_strided_close(Emit *, const Node *store);
 
 /* emit_part.c: lists that are too long for one function. */
 bool emit_is_long(const Emit *, Node *const *, int n);

@@ -181,6 +181,7 @@ static void put_loop(Emit *o, const Node *n, const char *v, int regs, int64_t tr
     o->regs = regs;
     o->step = n->lanes;
     emit_vector_on(o, n->local);
+    emit_strides_on(o, n);
     emit_block(o, n->body, n->nbody);
     emit_vector_on(o, NULL);
     o->regs = 1;
@@ -204,7 +205,18 @@ static void put_one_by_one(Emit *o, const Node *n, const char *v)
     text_f(o->out, "for (; %s < ", v);
     put_bound(o, n, true);
     text_f(o->out, "; %s++)", v);
+    o->step = 1;
     emit_block(o, n->body, n->nbody);
+}
+
+/* Whether a list of the block, or one below, is to be cut. */
+static bool has_cut(const Emit *o, Node *const *n, int count)
+{
+    bool cut = emit_is_long(o, n, count);
+
+    for (int i = 0; i < count && !cut; i++)
+        cut = has_cut(o, n[i]->body, n[i]->nbody);
+    return cut;
 }
 
 /* Fewer than a register has, at once: the lanes that are left over do nothing.  What is long enough
@@ -213,7 +225,7 @@ static void put_rest(Emit *o, const Node *n, const char *v)
 {
     Type t = type_of(n);
 
-    if (emit_is_long(o, n->body, n->nbody)) {
+    if (has_cut(o, n->body, n->nbody)) {
         put_one_by_one(o, n, v);
         return;
     }
@@ -223,13 +235,18 @@ static void put_rest(Emit *o, const Node *n, const char *v)
     text_str(o->out, ") {");
     o->indent++;
     emit_line(o);
-    text_f(o->out, "const weft_mf%d weft_mask = WEFT_MASK_F%d(", ir_type[t].bytes * 8,
+    text_f(o->out, "const weft_mf%d weft_mask WEFT_USED = WEFT_MASK_F%d(", ir_type[t].bytes * 8,
            ir_type[t].bytes * 8);
     put_bound(o, n, true);
     text_f(o->out, " - %s);", v);
+    emit_line(o);
+    text_str(o->out, "const int64_t weft_left WEFT_USED = ");
+    put_bound(o, n, true);
+    text_f(o->out, " - %s;", v);
     o->step = n->lanes;
     o->masked = true;
     emit_vector_on(o, n->local);
+    emit_strides_on(o, n);
     emit_nodes(o, n->body, n->nbody);
     emit_vector_on(o, NULL);
     o->masked = false;
@@ -263,16 +280,18 @@ void emit_vector_loop(Emit *o, const Node *n)
     text_str(o->out, " }");
 }
 
-/* One hint for each cache line that the registers will want. */
+/* One hint for each cache line that the registers will want: for the first cache, or, of rows that
+ * are many loops away, for the second, as they would push each other out of the first. */
 void emit_ahead(Emit *o, const Node *n)
 {
-    int bytes = ir_type[n->out->buf->type].bytes * o->step, regs = EMIT_LINE / bytes;
+    int bytes = ir_type[n->out->buf->type].bytes * (o->step > 0 ? o->step : 1);
+    int regs = EMIT_LINE / bytes;
 
     for (o->reg = 0; o->reg<o->regs; o->reg += regs> 0 ? regs : 1) {
         emit_line(o);
         text_str(o->out, "__builtin_prefetch(&");
         emit_place(o, n->out);
-        text_str(o->out, ");");
+        text_str(o->out, o->inner > 1 ? ", 0, 2);" : ");");
     }
     o->reg = 0;
 }

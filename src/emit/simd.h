@@ -564,6 +564,33 @@ WEFT_FN weft_vu16 weft_short_f16(weft_vf32 v)
 #endif
 }
 
+/* Elements that are several apart: the first n lanes, one by one. */
+#define WEFT_STRIDED(name, type, vec, from, to) \
+    WEFT_FN vec weft_gather_##name(const type *p, int64_t stride, int64_t n) \
+    { \
+        vec v = { 0 }; \
+        for (int64_t i = 0; i < n; i++) \
+            v[i] = from(p[i * stride]); \
+        return v; \
+    } \
+    WEFT_FN void weft_scatter_##name(type *p, int64_t stride, int64_t n, vec v) \
+    { \
+        for (int64_t i = 0; i < n; i++) \
+            p[i * stride] = to(v[i]); \
+    }
+WEFT_STRIDED(f32, float, weft_vf32, , )
+WEFT_STRIDED(f64, double, weft_vf64, , )
+WEFT_STRIDED(f16, uint16_t, weft_vf32, weft_from_f16, weft_to_f16)
+WEFT_STRIDED(bf16, uint16_t, weft_vf32, weft_from_bf16, weft_to_bf16)
+
+#define WEFT_UP_TO(n, most) ((n) < 0 ? 0 : (n) < (most) ? (n) : (most))
+/* Lanes of two registers, by number; those of the second go on from those of the first. */
+#if defined(__clang__)
+#define WEFT_MIX(ivec, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define WEFT_MIX(ivec, a, b, ...) __builtin_shuffle(a, b, (ivec){ __VA_ARGS__ })
+#endif
+
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
 #define WEFT_LOADM_U16(p, m) ((weft_vu16)_mm256_maskz_loadu_epi16(m, p))
 #define WEFT_STOREM_U16(p, v, m) _mm256_mask_storeu_epi16(p, m, (__m256i)(v))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Structures that are made rather than read: graphs by generators.  Knows arrays, no programs. */
+ * Structures that are made rather than read: graphs and atoms by generators, and the neighbours of
+ * atoms.  Knows arrays, no programs. */
 #ifndef WEFT_GEOM_H
 #define WEFT_GEOM_H
 
@@ -13,15 +14,57 @@ typedef struct GeomGraph {
     int64_t *start, *col; /* m + 1 and nnz */
 } GeomGraph;
 
-/* The name of generator i, NULL after the last; does a spec begin with one? */
-const char *geom_generator(int i);
+/* Whether a spec begins with the name of a generator. */
 bool geom_is_spec(const char *spec);
 
-/* From "powerlaw:n=1000:nnz=8000:a=2.1:seed=1"; weft.h has the others.  The same graph on every
- * machine, in time and memory proportional to n + nnz.  Throws ST_ARG. */
+/* From such a spec: "powerlaw:n=1000:nnz=8000:a=2.1:seed=1"; weft.h has the others.  The same
+ * graph on every machine, in time and memory proportional to n + nnz.  Throws ST_ARG. */
 void geom_graph(Arena *, const char *spec, GeomGraph *out);
 
 /* From n entries (row, col) in any order, below out->m and out->n: sorted, each place once. */
 void geom_graph_of(Arena *, const int64_t *row, const int64_t *col, int64_t n, GeomGraph *out);
+
+/* atoms.c: atoms in a cell.  The vectors of the cell are its rows; one that is not periodic is not
+ * looked at. */
+typedef struct GeomAtoms {
+    int64_t n;
+    double *pos; /* n x 3 */
+    double cell[9];
+    bool pbc[3];
+    int32_t *kind; /* by atom: which name */
+    int kinds;
+    const char *const *name;
+} GeomAtoms;
+
+/* From "crystal:silicon:repeat=4:rattle=0.05:seed=1" or "water:molecules=64"; weft.h has the
+ * others.  The same atoms on every machine.  Throws ST_ARG. */
+bool geom_is_atoms(const char *spec);
+void geom_atoms(Arena *, const char *spec, GeomAtoms *out);
+
+/* Who works on blocks: calls task(arg, b) for each b in 0..n, in any order, at the same time or
+ * not.  NULL: this thread. */
+typedef struct GeomPool {
+    void (*run)(void *with, int64_t n, void (*task)(void *arg, int64_t b), void *arg);
+    void *with;
+} GeomPool;
+
+/* near.c: all pairs of an atom, the receiver, and an image of an atom, the sender, with
+ *     D = (r_sender - r_receiver) + (S0 * cell0 + S1 * cell1 + S2 * cell2),  D . D < cutoff^2,
+ * in double precision as written here, but for an atom with itself at S = 0.  So a pair and its
+ * reverse, -S, are both there or neither is.  In order of receiver, sender, S; the same for any
+ * number of threads.  Throws ST_ARG for a cell or positions that make no sense, ST_LIMIT for more
+ * than 2^31 images.  The atoms' positions are needed as long as the result is. */
+typedef struct GeomNear GeomNear;
+GeomNear *geom_near(Arena *, const GeomPool *, const GeomAtoms *, double cutoff);
+int64_t geom_near_count(const GeomNear *);
+
+/* Room for what is asked for; NULL is not. */
+typedef struct GeomEdges {
+    bool wide;                       /* the first three are i64, else i32 */
+    void *start, *receiver, *sender; /* n + 1, and the number of pairs */
+    int32_t *shift;                  /* pairs x 3: S */
+    double *vec, *dist;              /* pairs x 3: D; its length */
+} GeomEdges;
+void geom_near_fill(const GeomNear *, const GeomPool *, const GeomEdges *);
 
 #endif

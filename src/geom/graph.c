@@ -2,36 +2,12 @@
  * Copyright The Weft authors
  *
  * Graphs by generators, for benchmarks and tests: a table of kinds, each with its parameters. */
-#include "geom/geom.h"
+#include "geom/geom_int.h"
 
 #include <math.h>
 #include <string.h>
 
 #define MOST ((int64_t)1 << 40)
-
-typedef struct Random {
-    uint64_t state;
-} Random;
-
-/* splitmix64 */
-static uint64_t next(Random *r)
-{
-    uint64_t x = r->state += UINT64_C(0x9e3779b97f4a7c15);
-
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
-static int64_t below(Random *r, int64_t n)
-{
-    return (int64_t)(next(r) % (uint64_t)n); /* the bias is below n / 2^64 */
-}
-
-static double unit(Random *r)
-{
-    return (double)(next(r) >> 11) * 0x1p-53;
-}
 
 /* Turns entries by row into entries by column: of each column the rows, ascending if they were. */
 static void turn(Arena *arena, const GeomGraph *a, GeomGraph *out)
@@ -86,33 +62,6 @@ void geom_graph_of(Arena *arena, const int64_t *row, const int64_t *col, int64_t
     g->start[g->m] = g->nnz = to;
 }
 
-typedef struct Param {
-    const char *name;
-    double least, most, value; /* value: without a word on it; NaN when it must be given */
-    bool whole;
-} Param;
-
-typedef struct Spec {
-    Arena *arena;
-    const char *text;
-    Param param[8];
-    Random random;
-} Spec;
-
-static double get(const Spec *s, const char *name)
-{
-    int i = 0;
-
-    while (strcmp(s->param[i].name, name) != 0)
-        i++;
-    return s->param[i].value;
-}
-
-static int64_t get_int(const Spec *s, const char *name)
-{
-    return (int64_t)get(s, name);
-}
-
 /* Fills rows of given degrees with columns drawn from the pool, each once a row.  A row that keeps
  * meeting columns it has takes the next free ones. */
 static void fill_rows(Spec *s, GeomGraph *g, const int64_t *pool, int64_t npool)
@@ -122,13 +71,16 @@ static void fill_rows(Spec *s, GeomGraph *g, const int64_t *pool, int64_t npool)
     for (int64_t i = 0; i < g->m; i++) {
         tries = 8 * (g->start[i + 1] - g->start[i]);
         for (int64_t p = g->start[i]; p < g->start[i + 1]; p++) {
-            int64_t j = below(&s->random, npool);
+            int64_t j = geom_below(&s->random, npool);
 
             j = pool == NULL ? j : pool[j];
             while (last[j] == i + 1)
-                j = tries-- > 0
-                        ? pool == NULL ? below(&s->random, npool) : pool[below(&s->random, npool)]
-                        : (j + 1) % g->n;
+                if (tries-- > 0) {
+                    j = geom_below(&s->random, npool);
+                    j = pool == NULL ? j : pool[j];
+                } else {
+                    j = (j + 1) % g->n;
+                }
             last[j] = i + 1;
             g->col[p] = j;
         }
@@ -138,7 +90,9 @@ static void fill_rows(Spec *s, GeomGraph *g, const int64_t *pool, int64_t npool)
 
 static void new_graph(Spec *s, GeomGraph *g)
 {
-    *g = (GeomGraph){ .m = get_int(s, "n"), .n = get_int(s, "n"), .nnz = get_int(s, "nnz") };
+    int64_t n = geom_whole(s, "n");
+
+    *g = (GeomGraph){ .m = n, .n = n, .nnz = geom_whole(s, "nnz") };
     if (g->n > 0 ? (double)g->nnz > (double)g->n * (double)g->n : g->nnz > 0)
         err_throw(s->arena->err, ST_ARG, "%s: %lld entries do not fit %lld rows and columns",
                   s->text, (long long)g->nnz, (long long)g->n);
@@ -159,7 +113,7 @@ static void uniform(Spec *s, GeomGraph *g)
 {
     new_graph(s, g);
     for (int64_t p = 0; p < g->nnz; p++) {
-        int64_t i = below(&s->random, g->m);
+        int64_t i = geom_below(&s->random, g->m);
 
         while (g->start[i + 1] == g->n)
             i = (i + 1) % g->m;
@@ -173,7 +127,7 @@ static void uniform(Spec *s, GeomGraph *g)
  * where there are entries enough, at most `most`, in all nnz. */
 static void power_degrees(Spec *s, const GeomGraph *g, int64_t most, int64_t *degree)
 {
-    double power = -1 / (get(s, "a") - 1), low = 0, high = (double)g->nnz * (double)g->n;
+    double power = -1 / (geom_get(s, "a") - 1), low = 0, high = (double)g->nnz * (double)g->n;
     int64_t least = g->nnz >= g->n, left;
 
     for (int step = 0; step < 100; step++) { /* the scale at which they add up to nnz */
@@ -202,7 +156,7 @@ static void power_degrees(Spec *s, const GeomGraph *g, int64_t most, int64_t *de
 static void shuffle(Random *r, int64_t *a, int64_t n)
 {
     for (int64_t i = n - 1; i > 0; i--) {
-        int64_t k = below(r, i + 1), t = a[i];
+        int64_t k = geom_below(r, i + 1), t = a[i];
 
         a[i] = a[k];
         a[k] = t;
@@ -212,7 +166,7 @@ static void shuffle(Random *r, int64_t *a, int64_t n)
 /* Rows have the degrees, columns are drawn as often as theirs say; each in its own order. */
 static void powerlaw(Spec *s, GeomGraph *g)
 {
-    int64_t most = get_int(s, "max"), *degree, *pool, n = 0;
+    int64_t most = geom_whole(s, "max"), *degree, *pool, n = 0;
 
     new_graph(s, g);
     if (most == 0) /* a tenth of the nodes, or what it takes */
@@ -240,7 +194,7 @@ static void draw(Spec *s, int64_t size, double b_at, double c_at, double d_at, i
 {
     at[0] = at[1] = 0;
     for (int64_t half = size / 2; half > 0; half /= 2) {
-        double u = unit(&s->random);
+        double u = geom_unit(&s->random);
 
         at[0] += u >= c_at ? half : 0;
         at[1] += (u >= b_at && u < c_at) || u >= d_at ? half : 0;
@@ -249,7 +203,7 @@ static void draw(Spec *s, int64_t size, double b_at, double c_at, double d_at, i
 
 static void rmat(Spec *s, GeomGraph *g)
 {
-    double a = get(s, "a"), b = get(s, "b"), c = get(s, "c");
+    double a = geom_get(s, "a"), b = geom_get(s, "b"), c = geom_get(s, "c");
     int64_t *row, *col, size = 1, nnz, at[2];
 
     new_graph(s, g);
@@ -274,7 +228,7 @@ static void rmat(Spec *s, GeomGraph *g)
 
 static void banded(Spec *s, GeomGraph *g)
 {
-    int64_t n = get_int(s, "n"), w = get_int(s, "w");
+    int64_t n = geom_whole(s, "n"), w = geom_whole(s, "w");
 
     *g = (GeomGraph){ .m = n, .n = n };
     g->start = arena_array(s->arena, n + 1, sizeof *g->start);
@@ -297,7 +251,7 @@ static void banded(Spec *s, GeomGraph *g)
 static const struct {
     const char *name;
     void (*make)(Spec *, GeomGraph *);
-    Param param[8];
+    Param param[SPEC_PARAMS];
 } kinds[] = {
     { "uniform", uniform, { NODES, ENTRIES, SEED } },
     { "powerlaw", powerlaw, { NODES, ENTRIES, SEED, { "a", 1.1, 100, 2.1, false },
@@ -308,11 +262,6 @@ static const struct {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 /* clang-format on */
-
-const char *geom_generator(int i)
-{
-    return i >= 0 && i < KINDS ? kinds[i].name : NULL;
-}
 
 static int kind_of(const char *spec)
 {
@@ -329,40 +278,12 @@ bool geom_is_spec(const char *spec)
     return kind_of(spec) >= 0;
 }
 
-/* Takes "name=value", of n characters. */
-static void take(Spec *s, const char *word, size_t n)
-{
-    const char *sign = memchr(word, '=', n);
-    Param *p = s->param;
-    double v;
-
-    while (p->name != NULL && (sign == NULL || strlen(p->name) != (size_t)(sign - word) ||
-                               memcmp(p->name, word, (size_t)(sign - word)) != 0))
-        p++;
-    if (p->name == NULL)
-        err_throw(s->arena->err, ST_ARG, "%s: %.*s is no parameter of this generator", s->text,
-                  (int)(n > 40 ? 40 : n), word);
-    if (!num_parse(sign + 1, n - (size_t)(sign + 1 - word), &v) ||
-        !(v >= p->least && v <= p->most) || (p->whole && v != floor(v)))
-        err_throw(s->arena->err, ST_ARG, "%s: %s must be %s, %g to %g", s->text, p->name,
-                  p->whole ? "an integer" : "a number", p->least, p->most);
-    p->value = v;
-}
-
 void geom_graph(Arena *arena, const char *spec, GeomGraph *out)
 {
+    const char *words = strchr(spec, ':');
     int kind = kind_of(spec);
-    Spec s = { .arena = arena, .text = spec };
+    Spec s;
 
-    if (kind < 0)
-        err_throw(arena->err, ST_ARG,
-                  "%s: there is no such generator; it is uniform, powerlaw, rmat or banded", spec);
-    memcpy(s.param, kinds[kind].param, sizeof s.param);
-    for (const char *w = strchr(spec, ':'); w != NULL; w = strchr(w + 1, ':'))
-        take(&s, w + 1, strcspn(w + 1, ":"));
-    for (const Param *p = s.param; p->name != NULL; p++)
-        if (isnan(p->value))
-            err_throw(arena->err, ST_ARG, "%s: %s= is missing", spec, p->name);
-    s.random.state = (uint64_t)get(&s, "seed");
+    geom_spec(&s, arena, spec, words, kinds[kind].param);
     kinds[kind].make(&s, out);
 }

@@ -217,6 +217,18 @@ static bool is_found(Search *f, Expr *const *want)
     return true;
 }
 
+/* Whether the position's coordinates come before these. */
+static bool is_before(Search *f, Expr *const *want)
+{
+    for (int k = 0; k < f->axis->ncoord; k++) {
+        int64_t v = coordinate(f, k), w = eval(f->r, want[k]).i;
+
+        if (v != w)
+            return v < w;
+    }
+    return false;
+}
+
 /* That a range is all of the positions under one parent. */
 static void check_whole(Loops *r, const Axis *a, int64_t lo, int64_t hi)
 {
@@ -242,9 +254,9 @@ static Val find(Loops *r, Expr *e)
     if (e->k == FIND_LOOKUP)
         check_whole(r, e->axis, f.lo, hi);
     for (f.p = f.lo; f.p < hi; f.p++)
-        if (is_found(&f, e->arg + 2))
+        if (e->k == FIND_FIRST ? !is_before(&f, e->arg + 2) : is_found(&f, e->arg + 2))
             return (Val){ .i = f.p };
-    return (Val){ .i = -1 };
+    return (Val){ .i = e->k == FIND_FIRST ? hi : -1 };
 }
 
 /* The last parent whose entries begin at p or before it. */

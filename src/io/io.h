@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Files of strangers in, arrays out, and back: Matrix Market (.mtx), NumPy (.npy, .npz).  Readers
- * take the bytes of a whole file, check every size against the bytes that are there before they
- * allocate, and throw an error with its place and remedy.  Results live in the caller's arena. */
+ * Files of strangers in, arrays out, and back: Matrix Market (.mtx), NumPy (.npy, .npz), atoms
+ * (.xyz).  Readers take the bytes of a whole file, check every size against the bytes that are
+ * there before they allocate, and throw an error with its place and remedy.  Results live in the
+ * caller's arena. */
 #ifndef WEFT_IO_H
 #define WEFT_IO_H
 
@@ -56,5 +57,23 @@ typedef struct IoMatrix {
 
 void io_mtx_parse(Arena *, Bytes, const char *file, IoMatrix *out);
 void io_mtx_print(Text *out, const IoMatrix *); /* "general", and reads back the same */
+
+/* xyz.c: atoms, plain or extended XYZ; of a file with several structures the first.  Of the
+ * properties in the second line, Lattice, pbc and Properties are looked at; of the columns, species
+ * (S:1) and pos (R:3).  Without a Lattice the cell is 0 and nothing periodic; with one all is,
+ * unless pbc says otherwise. */
+typedef struct IoAtoms {
+    int64_t n;
+    double *pos;    /* n x 3, finite */
+    double cell[9]; /* three vectors */
+    bool pbc[3];
+    int32_t *kind; /* by atom: which name, in the order in which they come first */
+    int kinds;
+    const char *const *name;
+} IoAtoms;
+
+enum { IO_KINDS = 1024 };
+void io_xyz_parse(Arena *, Bytes, const char *file, IoAtoms *out);
+void io_xyz_print(Text *out, const IoAtoms *); /* extended; reads back the same */
 
 #endif

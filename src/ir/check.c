@@ -213,25 +213,72 @@ static bool mentions(Expr *e, const Var *v)
     return here;
 }
 
-/* The variable that an index is as itself: its entry, or the number of a row of a plain root. */
+/* The variable that owns the values of a coordinate: no other position has the same. */
+static const Var *owner_of(Expr *index)
+{
+    const Var *v = index->var;
+    const Axis *a = v->axis, *owner = a->coord[index->k].owner;
+
+    while (owner != NULL && v != NULL && v->axis != owner)
+        v = v->parent != NULL && v->parent->op == OP_var ? v->parent->var : NULL;
+    if (owner != NULL)
+        return v;
+    if (a->parent != NULL || a->ncoord != 1)
+        return NULL;
+    return a->coord[0].kind == C_IDENT || (a->flags & (AX_UNIQUE | AX_PADDED)) == AX_UNIQUE ? v
+                                                                                           : NULL;
+}
+
+/* The variable that an index is as itself: its entry, the number of a row of a plain root, a
+ * coordinate that one position alone has, or the place that a format took its entry from. */
 static const Var *itself(Expr *index)
 {
+    Expr *at = index->op == OP_at ? index->arg[0] : NULL;
+
     if (index->op == OP_var)
         return index->var;
-    if (index->op == OP_coord && index->var->axis->parent == NULL &&
-        index->var->axis->coord[index->k].kind == C_IDENT)
-        return index->var;
-    return NULL;
+    if (at != NULL && at->op == OP_coord && at->var->axis->from_k == FROM_FORMAT &&
+        at->k == at->var->axis->ncoord - 1)
+        return at->var;
+    return index->op == OP_coord ? owner_of(index) : NULL;
+}
+
+/* Whether the index is of 0..n for certain: the number of a row of a small axis. */
+static bool is_below(Expr *index, int64_t n)
+{
+    const Axis *a = index->op == OP_coord ? index->var->axis : NULL;
+    int64_t size;
+
+    return a != NULL && a->parent == NULL && a->coord[index->k].kind == C_IDENT &&
+           a->extent == X_EXPR && ir_const_int(a->size, &size) && size <= n;
+}
+
+/* Whether v is a digit of the number row * n + column, with 0 <= column < n. */
+static bool is_digit(Expr *index, const Var *v)
+{
+    if (index->op != OP_add)
+        return itself(index) == v;
+    for (int i = 0; i < 2; i++) {
+        Expr *m = index->arg[i], *column = index->arg[1 - i];
+
+        for (int k = 0; k < 2 && m->op == OP_mul; k++)
+            if (m->arg[k]->op == OP_int && is_below(column, m->arg[k]->i))
+                return is_digit(m->arg[1 - k], v) || itself(column) == v;
+    }
+    return false;
 }
 
 /* Whether v, or a variable that hangs on v, stands as itself in the output. */
 static bool stands_in(Expr *out, const Var *v)
 {
-    for (int i = 0; i < out->nargs; i++)
+    for (int i = 0; i < out->nargs; i++) {
+        if (is_digit(out->arg[i], v))
+            return true;
         for (const Var *x = itself(out->arg[i]); x != NULL;
              x = x->parent != NULL && x->parent->op == OP_var ? x->parent->var : NULL)
             if (x == v)
                 return true;
+    }
     return false;
 }
 

@@ -51,6 +51,7 @@ static Local *local_of(Copy *c, const Local *l)
     if (l != NULL && c->local[l->id] == NULL) {
         c->local[l->id] = dup(c, l, 1, sizeof *l);
         c->local[l->id]->name = copy_name(c, l->name);
+        c->local[l->id]->path = copy_name(c, l->path);
     }
     return l == NULL ? NULL : c->local[l->id];
 }
@@ -61,6 +62,8 @@ static void copy_axis(Copy *c, const Axis *from, Axis *to)
     to->name = copy_name(c, from->name);
     to->parent = axis_of(c, from->parent);
     to->from = axis_of(c, from->from);
+    if (from->format != NULL)
+        to->format = dup_all(c, from->format, (int64_t)strlen(from->format) + 1, 1);
     to->size = expr_of(c, from->size);
     to->table = dup(c, from->table, from->n, sizeof *from->table);
     to->starts = dup(c, from->starts, from->n + 1, sizeof *from->starts);
@@ -73,6 +76,7 @@ static void copy_axis(Copy *c, const Axis *from, Axis *to)
         d->table = dup(c, d->table, d->n, sizeof *d->table);
         d->expr = expr_of(c, d->expr);
         d->bound = expr_of(c, d->bound);
+        d->owner = axis_of(c, d->owner);
     }
 }
 
@@ -245,6 +249,7 @@ Prog *ir_copy(Arena *arena, const Prog *from)
     to->name = copy_name(&c, from->name);
     to->file = dup(&c, from->file, from->file == NULL ? 0 : (int64_t)strlen(from->file) + 1, 1);
     to->src = dup(&c, from->src, (int64_t)from->nsrc, 1);
+    to->sched = dup(&c, from->sched, from->sched == NULL ? 0 : (int64_t)strlen(from->sched) + 1, 1);
     to->size = objects(&c, to->cap_size = to->nsize, sizeof **to->size);
     to->expr = objects(&c, to->cap_expr = to->nexpr, sizeof **to->expr);
     to->var = objects(&c, to->cap_var = to->nvar, sizeof **to->var);

@@ -210,8 +210,11 @@ static Words words_of(const Prog *p)
     put(&o, UINT64_MAX);
     for (int i = 0; i < p->nstmt && p->stage == STAGE_COORDINATES; i++)
         put_stmt(&o, p->stmt[i]);
-    for (int i = 0; i < p->nphase && p->stage != STAGE_COORDINATES; i++)
+    for (int i = 0; i < p->nphase && p->stage != STAGE_COORDINATES; i++) {
+        put(&o, p->phase[i]->scheduled);
         put_node(&o, p->phase[i], NULL);
+    }
+    put_name(&o, p->sched);
     return o;
 }
 

@@ -95,11 +95,15 @@ typedef struct Coord {
     int64_t n;
     Expr *expr;  /* C_EXPR: of loc(self), ancestors' coordinates and own earlier ones */
     Expr *bound; /* of sizes; or NULL */
+    /* Made by a pass that has proven it: an ancestor, or the axis itself, no two positions of which
+     * have the same value below.  Or NULL. */
+    Axis *owner;
 } Coord;
 
 enum AxisFrom {
     FROM_LONG = -1, /* the entries of long rows, under parts, under long rows, under one position */
-    FROM_CUT = -2   /* all entries, or the positions of a dense axis, under parts, under one */
+    FROM_CUT = -2,  /* all entries, or the positions of a dense axis, under parts, under one */
+    FROM_FORMAT = -3 /* those of a part of a format; its last coordinate is where they were */
 };
 
 enum AxisFlags { AX_SORTED = 1, AX_UNIQUE = 2, AX_PADDED = 4 };
@@ -121,6 +125,8 @@ struct Axis {
      * is an AxisFrom, the last of a family that has them in parts (lower/parts.c).  Or NULL. */
     Axis *from;
     int from_k;
+    const char *format; /* FROM_FORMAT: the text of its use, and the number of the part (format/) */
+    int part;
     int id; /* order of declaration */
     Place place;
 };
@@ -231,6 +237,7 @@ struct Prog {
     Stage stage; /* below coordinates it is the declarations and these phases, in order; */
     int nphase;  /* statements, if there are any, are what they were made from */
     Node *const *phase;
+    const char *sched; /* the program's own schedule, a step a line; or NULL */
 };
 
 enum {

@@ -205,13 +205,20 @@ void lex_next(Prog *p, Lex *x)
     }
 }
 
-/* label = name {"." (name | digits)} | name "(" label {"," label} ")"; its end, or NULL. */
+static const char *scan_words(const char *s, const char *end, Text *out)
+{
+    for (; s < end && (is_name_part(*s) || (*s == '.' && s + 1 < end && is_name_part(s[1]))); s++)
+        text_char(out, *s);
+    return s;
+}
+
+/* label = words | words "(" label {"," label} ")" {"." word}, where words are a name and, after
+ * dots, names or digits; its end, or NULL. */
 static const char *scan_label(const char *s, const char *end, Text *out, int depth)
 {
     if (depth > PARSE_DEPTH || s == end || !ir_is_letter(*s))
         return NULL;
-    for (; s < end && (is_name_part(*s) || (*s == '.' && s + 1 < end && is_name_part(s[1]))); s++)
-        text_char(out, *s);
+    s = scan_words(s, end, out);
     if (s == end || *s != '(')
         return s;
     do {
@@ -224,8 +231,8 @@ static const char *scan_label(const char *s, const char *end, Text *out, int dep
     } while (*s == ',');
     if (*s != ')')
         return NULL;
-    text_char(out, *s);
-    return s + 1;
+    text_char(out, *s++);
+    return s < end && *s == '.' ? scan_words(s, end, out) : s;
 }
 
 /* Goes on after a label that ends at `end`. */

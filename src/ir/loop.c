@@ -12,6 +12,7 @@ const char *loop_fault(Fault f)
         [FAULT_INDEX] = "an index is outside its axis",
         [FAULT_MISS] = "a value is written to an entry that is not stored",
         [FAULT_OVERFLOW] = "an integer overflows or is divided by zero",
+        [FAULT_SIZE] = "a size is no multiple of the blocks that the schedule says are exact",
     };
 
     return text[f];
@@ -51,7 +52,7 @@ Expr *loop_find(Prog *p, Axis *a, Expr *lo, Expr *hi, Expr *const *value, int n)
                .op = OP_find, .type = T_i64, .axis = a, .arg = arg, .nargs = (uint16_t)(n + 2) });
 }
 
-const char *const loop_find_word[FIND_COUNT] = { "find", "near", "lookup" };
+const char *const loop_find_word[FIND_COUNT] = { "find", "near", "lookup", "first" };
 
 Expr *loop_found_by(Prog *p, Expr *find, FindHow how)
 {
@@ -223,4 +224,43 @@ Node *loop_replace(Prog *p, Node *n, const Local *local, Expr *by)
     Memo memo = { 0 };
 
     return loop_rewrite(p, n, replace, &r, &memo);
+}
+
+static Expr *same(Prog *p, Expr *e, void *ctx)
+{
+    (void)p;
+    (void)ctx;
+    return e;
+}
+
+/* Gives each local that is bound below n a new one, which the memo tells. */
+static Node *rename_locals(Prog *p, const Node *n, Memo *memo)
+{
+    Node *c = loop_node(p, n);
+    Node **body = arena_array(p->arena, n->nbody, sizeof *body);
+
+    if (n->local != NULL) {
+        c->local = loop_local(p, n->local->name, n->local->type, n->local->lanes);
+        c->local->path = n->local->path;
+        *ir_memo(p, memo, loop_use(p, n->local)) = loop_use(p, c->local);
+    }
+    for (int i = 0; i < n->nbody; i++)
+        body[i] = rename_locals(p, n->body[i], memo);
+    c->body = body;
+    return c;
+}
+
+Node *loop_fresh(Prog *p, const Node *n)
+{
+    Memo memo = { 0 };
+    Node *c = rename_locals(p, n, &memo);
+
+    return loop_rewrite(p, c, same, NULL, &memo);
+}
+
+const char *loop_path(const Node *n)
+{
+    return n->local->path != NULL   ? n->local->path
+           : n->local->name != NULL ? n->local->name
+                                    : "";
 }

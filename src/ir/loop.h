@@ -25,13 +25,21 @@ typedef enum NodeKind {
 typedef enum ForKind { FOR_SERIAL, FOR_PARALLEL, FOR_VECTOR } ForKind;
 
 /* Why a kernel gives up; the words are in loop.c. */
-typedef enum Fault { FAULT_NONE, FAULT_INDEX, FAULT_MISS, FAULT_OVERFLOW, FAULT_COUNT } Fault;
+typedef enum Fault {
+    FAULT_NONE,
+    FAULT_INDEX,
+    FAULT_MISS,
+    FAULT_OVERFLOW,
+    FAULT_SIZE,
+    FAULT_COUNT
+} Fault;
 /* What the function of a phase that builds an axis returns when its scratch memory is too small;
  * whoever runs it gives it more. */
 enum { FAULT_ROOM = FAULT_COUNT };
 
 struct Local { /* a loop's variable, a let or a register */
     const char *name;
+    const char *path; /* of a loop that a schedule made: k.0, what it is called; NULL: its name */
     Type type;
     int lanes; /* 1: a scalar */
     int id;
@@ -41,6 +49,7 @@ struct Node {
     NodeKind kind;
     const char *label; /* of the statement it came from; or NULL */
     const char *why;   /* of a phase: why it is not parallel; NULL: it is, or no pass has said */
+    bool scheduled;    /* of a phase: a schedule arranged its loops, and no pass arranges them */
     Local *local;
     Expr *lo, *hi; /* N_FOR; N_BUILD has lo */
     Axis *axis;    /* N_BUILD, N_INSERT */
@@ -67,10 +76,11 @@ Expr *loop_cell(Prog *, Buf *, Expr *const *index, int n, int lanes);
  * coordinates arg[0..ncoord); -1 when there is none.  After the coordinates comes the context: what
  * loop_context lists, for the parent. */
 Expr *loop_find(Prog *, Axis *, Expr *lo, Expr *hi, Expr *const *arg, int n);
-/* How a search is done, which does not change what it gives: Expr.k of an OP_find.  `near` begins
- * where the same search ended last; its axis is sorted and not padded.  `lookup` asks a table of
- * all entries that a plan has made; lo..hi are then all positions under one parent. */
-typedef enum FindHow { FIND_PLAIN, FIND_NEAR, FIND_LOOKUP, FIND_COUNT } FindHow;
+/* How a search is done: Expr.k of an OP_find.  `first` gives the first position whose coordinates
+ * do not come before these, or hi; the others give the same, and differ in how they come to it.
+ * `near` begins where the same search ended last; its axis is sorted and not padded.  `lookup` asks
+ * a table of all entries that a plan has made; lo..hi are then all positions under one parent. */
+typedef enum FindHow { FIND_PLAIN, FIND_NEAR, FIND_LOOKUP, FIND_FIRST, FIND_COUNT } FindHow;
 extern const char *const loop_find_word[FIND_COUNT]; /* in the text */
 Expr *loop_found_by(Prog *, Expr *find, FindHow);    /* the same search, done so */
 bool loop_is_ordered(const Axis *); /* sorted, and no position is padding: it can be bisected */
@@ -108,6 +118,28 @@ Buf *loop_base(Prog *, const char *name, Axis **full, int n, int place);
 Node *loop_rewrite(Prog *, Node *, Rewrite *fn, void *ctx, Memo *);
 /* e with `local` replaced by another expression. */
 Node *loop_replace(Prog *, Node *, const Local *local, Expr *by);
+/* A copy whose lets and loops have locals of their own. */
+Node *loop_fresh(Prog *, const Node *);
+/* What a loop is called after the label and a dot: k, k.0. */
+const char *loop_path(const Node *);
+
+/* loop_index.c: a flat index as stride * local + constant + the rest, a sum of leaves in the order
+ * of their ids that the local is not in.  False: it is not such a sum. */
+enum { LOOP_LEAVES = 8 };
+typedef struct LoopIndex {
+    const Buf *buf; /* of an element; NULL of an index as such */
+    int64_t stride, constant;
+    int n;
+    Expr *leaf[LOOP_LEAVES];
+    int64_t times[LOOP_LEAVES];
+} LoopIndex;
+bool loop_index(Expr *index, const Local *, LoopIndex *out);
+bool loop_index_of(Expr *cell, const Local *, LoopIndex *out); /* of an element */
+bool loop_is_near(const LoopIndex *, const LoopIndex *); /* they differ by a constant alone */
+/* Which of n different indices are all elements between two iterations: of each the first one of
+ * its window, `stride` neighbours; -1: it is in none. */
+enum { LOOP_WINDOW = 16 };
+void loop_windows(Prog *, const LoopIndex *, int n, int *window);
 
 /* loop_array.c: the arrays of trees.  Apart from buffers they have a dot in their name: those that
  * an axis stands for, and the kernel's own, declared in the text.  What a pass makes has ids from

@@ -208,6 +208,16 @@ Buf *loop_start_in(Expr *e, const Local *row)
     return e->buf;
 }
 
+/* Where a loop over entries was split, its blocks are counted from what is in a row. */
+static Buf *start_below(Expr *e, const Local *row)
+{
+    Buf *b = loop_start_in(e, row);
+
+    for (int i = 0; i < e->nargs && b == NULL; i++)
+        b = start_below(e->arg[i], row);
+    return b;
+}
+
 static Buf *weight_in(const Node *n, const Local *row)
 {
     Buf *b = NULL;
@@ -215,6 +225,8 @@ static Buf *weight_in(const Node *n, const Local *row)
     for (int i = 0; i < n->nbody && b == NULL; i++) {
         if (n->body[i]->kind == N_FOR || n->body[i]->kind == N_LET) /* which may hold its lo */
             b = loop_start_in(n->body[i]->kind == N_FOR ? n->body[i]->lo : n->body[i]->value, row);
+        if (b == NULL && n->body[i]->kind == N_FOR && n->body[i]->local->path != NULL)
+            b = start_below(n->body[i]->hi, row);
         if (b == NULL)
             b = weight_in(n->body[i], row);
     }
@@ -241,7 +253,7 @@ Buf *loop_balance(const Node *n)
 
 const char *loop_fault_word(Fault f)
 {
-    static const char *const word[FAULT_COUNT] = { "none", "index", "miss", "overflow" };
+    static const char *const word[FAULT_COUNT] = { "none", "index", "miss", "overflow", "size" };
 
     return word[f];
 }

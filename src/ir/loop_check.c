@@ -115,8 +115,9 @@ static void check_find(Check *c, Expr *e)
 
     if (e->nargs != n)
         refuse(c, "a search on axis %s takes %d values, not %d", a->name, n, e->nargs);
-    if (e->k == FIND_NEAR && !loop_is_ordered(a))
-        refuse(c, "near(%s, ...) wants an axis that is sorted and not padded; write find", a->name);
+    if ((e->k == FIND_NEAR || e->k == FIND_FIRST) && !loop_is_ordered(a))
+        refuse(c, "%s(%s, ...) wants an axis that is sorted and not padded%s", loop_find_word[e->k],
+               a->name, e->k == FIND_NEAR ? "; write find" : "");
 }
 
 /* No element: what begins it has gone, and what would store to it stores nothing. */

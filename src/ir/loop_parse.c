@@ -140,8 +140,9 @@ static int registers(Parser *s)
     return (int)n;
 }
 
-/* ["vector"] "for" var "in" expr ".." expr ["step" int ["by" int]], the lanes and registers of a
- * vector loop; and the name of the variable for what follows.  False: there is no loop here. */
+/* ["vector"] "for" var "in" expr ".." expr ["step" int ["by" int]] ["as" path], the lanes and
+ * registers of a vector loop, what a schedule calls it; and the name of the variable for what
+ * follows.  False: there is no loop here. */
 static bool range(Parser *s, Node *n)
 {
     bool vector = parse_take_word(s, "vector");
@@ -162,6 +163,8 @@ static bool range(Parser *s, Node *n)
     n->lanes = vector ? lanes(s) : 1;
     n->regs = vector ? registers(s) : 1;
     n->local = loop_local(s->p, sym->name, T_i64, 1);
+    if (parse_take_word(s, "as"))
+        n->local->path = parse_name(s, "what a schedule calls the loop");
     parse_let(s, sym, loop_use(s->p, n->local));
     return true;
 }
@@ -430,7 +433,8 @@ static void balance(Parser *s, const Node *n, const char *name, Place at)
                  b == NULL ? "" : b->name);
 }
 
-/* label "for" range ["balance" array] block | label, and one node below it that runs once */
+/* label ["scheduled"] "for" range ["balance" array] block | label ["scheduled"], and one node below
+ * it that runs once */
 static Node *phase(Parser *s)
 {
     Node n = { .place = s->lex.at, .how = FOR_PARALLEL };
@@ -441,6 +445,7 @@ static Node *phase(Parser *s)
     s->p->at = s->lex.at;
     if (n.label == NULL)
         parse_unexpected(s, "the label of the phase");
+    n.scheduled = parse_take_word(s, "scheduled");
     if (!range(s, &n)) {
         block(s, &n);
         s->p->at = n.place;
@@ -449,6 +454,7 @@ static Node *phase(Parser *s)
                      "a phase without `for` is one line and what is below it, not "
                      "%d; begin a phase for each",
                      n.nbody);
+        n.body[0]->scheduled = n.scheduled;
         return n.body[0];
     }
     at = s->lex.at;

@@ -26,8 +26,8 @@ static void indent(Tree *t)
 
 static bool is_taken(const Symbol *s)
 {
-    return s->size != NULL || s->let != NULL || ir_is_reserved(s->name, strlen(s->name)) ||
-           strcmp(s->name, "check") == 0;
+    return s->size != NULL || s->let != NULL || s->buf != NULL ||
+           ir_is_reserved(s->name, strlen(s->name)) || strcmp(s->name, "check") == 0;
 }
 
 /* A name for e up to the end of the block: stem, or the first of stem1, stem2, ... that is free. */
@@ -176,6 +176,8 @@ static void print_range(Tree *t, const Node *n)
         text_f(out, " step %d", n->lanes);
     if (n->regs > 1)
         text_f(out, " by %d", n->regs);
+    if (n->local->path != NULL)
+        text_f(out, " as %s", n->local->path);
 }
 
 static void print_for(Tree *t, const Node *n, const char *label)
@@ -286,7 +288,7 @@ static void print_phase(Tree *t, Node *n)
     memset(t->buf_n, 0, (size_t)t->o.p->nbuf * sizeof *t->buf_n);
     memset(t->aux_n, 0, (size_t)t->o.p->naux * sizeof *t->aux_n);
     t->u.others = 0;
-    text_f(t->o.out, "phase %s", n->label);
+    text_f(t->o.out, "phase %s%s", n->label, n->scheduled ? " scheduled" : "");
     if (n->kind == N_FOR && n->how == FOR_PARALLEL) {
         text_char(t->o.out, ' ');
         print_range(t, n);

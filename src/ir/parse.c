@@ -316,9 +316,53 @@ static void phase(Parser *s)
     p->phase = s->phase;
 }
 
+/* One step of the schedule: its words with one space between. */
+static void add_step(Text *out, const char *s, const char *end)
+{
+    bool first = true;
+
+    while (s < end) {
+        const char *from = s;
+
+        while (s < end && *s != ' ' && *s != '\t' && *s != '\r')
+            s++;
+        if (s > from) {
+            text_f(out, "%s%.*s", !first ? " " : out->n > 0 ? "\n" : "", (int)(s - from), from);
+            first = false;
+        }
+        s += s < end;
+    }
+}
+
+/* "schedule", and the steps to the end of the text, `;` or a line's end between them.  What they
+ * are is for src/sched to say. */
+static bool schedule(Parser *s)
+{
+    const char *at = s->lex.text + s->lex.n, *end = s->lex.end;
+    Text text = { .arena = s->p->arena };
+
+    if (!parse_is(s, "schedule"))
+        return false;
+    text_put(&text, "", 0);
+    while (at < end) {
+        const char *from = at;
+
+        while (at < end && *at != '\n' && *at != ';' && *at != '#')
+            at++;
+        add_step(&text, from, at);
+        while (at < end && *at == '#' && *at != '\n')
+            at = memchr(at, '\n', (size_t)(end - at)) != NULL
+                     ? memchr(at, '\n', (size_t)(end - at))
+                     : end;
+        at += at < end;
+    }
+    s->p->sched = text.s;
+    return true;
+}
+
 static void lines(Parser *s)
 {
-    while (s->lex.tok != TOK_END) {
+    while (s->lex.tok != TOK_END && !schedule(s)) {
         if (parse_take(s, TOK_NEWLINE) || declaration(s))
             continue;
         if (s->p->stage == STAGE_COORDINATES)

@@ -567,6 +567,15 @@ static void print_stmts(Text *out, Prog *p)
         print_stmt(&o, p->stmt[i], &u);
 }
 
+static void print_schedule(Text *out, const char *s)
+{
+    text_str(out, "schedule\n");
+    for (size_t n; *s != 0; s += n + (s[n] != 0)) {
+        n = strcspn(s, "\n");
+        text_f(out, "    %.*s\n", (int)n, s);
+    }
+}
+
 void ir_print(Text *out, Prog *p)
 {
     for (uint32_t i = 0; i < p->cap_sym; i++) /* what a print that threw has left */
@@ -576,4 +585,6 @@ void ir_print(Text *out, Prog *p)
         print_stmts(out, p);
     else
         loop_print(out, p);
+    if (p->sched != NULL)
+        print_schedule(out, p->sched);
 }

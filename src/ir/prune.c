@@ -210,12 +210,16 @@ static void move_axis(Prune *c, const Axis *a)
     to->flags = a->flags;
     to->from = a->from == NULL ? NULL : c->new_axis[a->from->id];
     to->from_k = a->from_k;
+    to->part = a->part;
+    if (a->format != NULL)
+        to->format = arena_copy(c->to->arena, a->format, strlen(a->format) + 1);
     for (int k = 0; k < a->ncoord; k++) {
         Coord d = a->coord[k];
 
         d.table = dup(c, d.table, d.n, sizeof *d.table);
         d.expr = move_expr(c, d.expr);
         d.bound = move_expr(c, d.bound);
+        d.owner = d.owner == NULL ? NULL : c->new_axis[d.owner->id];
         ir_axis_coord(c->to, to, &d);
     }
     ir_axis_close(c->to, to);

@@ -4,6 +4,7 @@
  * The same value, bit for bit, in fewer nodes: literals folded, neutral elements dropped, signs
  * moved outwards.  What IEEE arithmetic can tell apart (0 * x, x + 0) stays. */
 #include "ir/ir.h"
+#include "ir/loop.h"
 
 #include <math.h>
 
@@ -149,7 +150,7 @@ static bool has_coordinates(Expr *find, int64_t pos, bool *known)
 /* A search of constants for constants. */
 static Expr *find_constant(Prog *p, Expr *e)
 {
-    bool known = true;
+    bool known = e->k != FIND_FIRST;
 
     for (int i = 0; i < e->nargs; i++)
         if (e->arg[i]->op != OP_int)

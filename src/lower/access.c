@@ -58,10 +58,13 @@ bool pos_is_below(Expr *e, Expr *extent)
     return e->op == OP_coord && from->coord[e->k].bound == extent;
 }
 
-/* Whether a position comes from a plan, which made it of this axis. */
+/* Whether a position comes from a plan, which made it of this axis: of a format it is the last
+ * coordinate, -1 where a guard has left it out, and of a transpose the first. */
 static bool is_planned(Expr *e, const Axis *x)
 {
-    return e->op == OP_coord && e->var->axis->from == x && e->k == 0;
+    const Axis *a = e->op == OP_coord ? e->var->axis : NULL;
+
+    return a != NULL && a->from == x && e->k == (a->from_k == FROM_FORMAT ? a->ncoord - 1 : 0);
 }
 
 /* The entry of axis a at a position; none of those it hangs on may be padding either. */

@@ -17,6 +17,7 @@ typedef struct Ahead {
 } Ahead;
 
 enum { LEAST = 4, SOME = 16, MOST = 64 }; /* entries */
+enum { NEARBY = 2 << 20 };                /* bytes of a table */
 
 /* Whether every coordinate is inside its bound, so that no place that is made of it overflows. */
 static bool is_bounded(const Buf *b)
@@ -81,23 +82,40 @@ static void meet(Expr *e, void *ctx)
     a->cell[a->n++] = e;
 }
 
+/* A hint among the rows of an entry, which all come at once: where the table may be in a cache
+ * nearby, it would only cost. */
+static Node *where_far(const Ahead *a, Node *hint)
+{
+    const Buf *b = hint->out->buf;
+    Dim dim[IR_MAX_FULL];
+    int n = ir_dims(b, dim);
+    Expr *bytes = ir_int(a->p, ir_type[b->type].bytes);
+    Node branch = { .kind = N_IF, .label = hint->label };
+    NodeList body = { 0 };
+
+    for (int d = 0; d < n; d++)
+        bytes = lower_mul(a->p, bytes, lower_dim_extent(a->p, b, dim[d]));
+    branch.cond = ir_op2(a->p, OP_gt, bytes, ir_int(a->p, NEARBY));
+    lower_append(a->p, &body, hint);
+    return lower_with_body(a->p, &branch, &body);
+}
+
 /* Before the stores of a list: hints for what they gather. */
-static void add_hints(Ahead *a, Node *const *n, int count, NodeList *out)
+static void add_hints(Ahead *a, Node *const *n, int count, bool rows, NodeList *out)
 {
     for (int i = 0; i < count; i++)
         if (n[i]->kind == N_STORE)
             ir_visit(a->p, n[i]->value, meet, a, &a->met);
     for (int i = 0; i < a->n; i++) {
+        Node hint = { .kind = N_AHEAD, .label = n[0]->label }, *c;
         Memo memo = { 0 };
         Expr *at;
 
         a->far = distance(a, a->cell[i]);
         at = ir_rewrite(a->p, a->cell[i]->arg[0], shifted, a, &memo);
-        lower_append(
-            a->p, out,
-            loop_node(a->p, &(Node){ .kind = N_AHEAD,
-                                     .label = n[0]->label,
-                                     .out = loop_cell(a->p, a->cell[i]->buf, &at, 1, 1) }));
+        hint.out = loop_cell(a->p, a->cell[i]->buf, &at, 1, 1);
+        c = loop_node(a->p, &hint);
+        lower_append(a->p, out, rows ? where_far(a, c) : c);
     }
     a->n = 0;
 }
@@ -137,7 +155,7 @@ static Node *ahead(Ahead *a, Node *n)
     if (n->kind == N_FOR && n->lanes > 1)
         in.lanes = n;
     if (in.loop != NULL && in.lanes != NULL)
-        add_hints(&in, n->body, n->nbody, &body);
+        add_hints(&in, n->body, n->nbody, n->kind == N_FOR && n != in.loop && n != in.lanes, &body);
     for (int i = 0; i < n->nbody; i++)
         lower_append(a->p, &body, ahead(&in, n->body[i]));
     return lower_with_body(a->p, n, &body);

@@ -69,20 +69,21 @@ static int mentions_in(Begin *b, const Node *n)
     return sum;
 }
 
-/* An expression of the first nest in terms of the variables of the other. */
-static Expr *renamed(Begin *b, const Node *const *path, int depth, Expr *e)
+/* An expression of the first nest in terms of the variables of the other: path[i] is the loop for
+ * its loop i; or NULL. */
+static Expr *renamed(Begin *b, const Node *const *path, Expr *e)
 {
     Node *x = loop_node(b->p, &(Node){ .kind = N_LET, .value = e });
 
-    for (int i = 0; i < depth; i++)
-        x = loop_replace(b->p, x, b->loop[i]->local, loop_use(b->p, path[i]->local));
+    for (int i = 0; i < b->nloop; i++)
+        if (path[i] != NULL)
+            x = loop_replace(b->p, x, b->loop[i]->local, loop_use(b->p, path[i]->local));
     return x->value;
 }
 
-static bool is_same_loop(Begin *b, const Node *const *path, int depth)
+static bool is_same_loop(Begin *b, const Node *const *path, int i, const Node *n)
 {
-    return renamed(b, path, depth, b->loop[depth]->lo) == path[depth]->lo &&
-           renamed(b, path, depth, b->loop[depth]->hi) == path[depth]->hi;
+    return renamed(b, path, b->loop[i]->lo) == n->lo && renamed(b, path, b->loop[i]->hi) == n->hi;
 }
 
 /* Whether the loop, inside one over all parents, runs over the entries of each, so that the two are
@@ -105,42 +106,56 @@ static bool is_loop_once(const Node *n)
            n->how == FOR_SERIAL;
 }
 
-static bool search(Begin *b, const Node **path, int depth, Node *const *n, int count);
+static bool search(Begin *b, const Node **path, Node *const *n, int count);
+
+/* Goes on below n, which is the loop for loop i of the first nest. */
+static bool search_below(Begin *b, const Node **path, int i, const Node *n)
+{
+    bool found;
+
+    path[i] = n;
+    found = search(b, path, n->body, n->nbody);
+    if (!found)
+        path[i] = NULL;
+    return found;
+}
 
 /* Two loops for one of the first nest. */
-static bool search_entries(Begin *b, const Node **path, int depth, const Node *rows)
+static bool search_entries(Begin *b, const Node **path, int i, const Node *rows)
 {
-    for (int i = 0; i < rows->nbody; i++) {
-        const Node *x = rows->body[i];
+    for (int k = 0; k < rows->nbody; k++) {
+        const Node *x = rows->body[k];
 
-        path[depth] = x;
-        if (x->kind == N_FOR && is_over_all(b, b->loop[depth], rows, x) &&
-            search(b, path, depth + 1, x->body, x->nbody))
+        if (x->kind == N_FOR && is_over_all(b, b->loop[i], rows, x) && search_below(b, path, i, x))
             return true;
     }
     return false;
 }
 
-/* Looks, through loops that are the same as those of the first nest, for the let of the element. */
-static bool search(Begin *b, const Node **path, int depth, Node *const *n, int count)
+static bool is_element(Begin *b, const Node **path, const Node *x)
 {
-    for (int i = 0; i < count; i++) {
-        const Node *x = n[i];
+    for (int i = 0; i < b->nloop; i++)
+        if (path[i] == NULL)
+            return false;
+    return x->kind == N_LET && x->value->op == OP_cell && x->value->buf == b->store->out->buf &&
+           renamed(b, path, b->store->out) == x->value;
+}
 
-        if (x->kind == N_FOR && is_loop_once(x) && depth < b->nloop &&
-            !is_loop_once(b->loop[depth]) && search(b, path, depth, x->body, x->nbody))
+/* Looks, through loops that are the same as those of the first nest, in any order, for the let of
+ * the element. */
+static bool search(Begin *b, const Node **path, Node *const *n, int count)
+{
+    for (int k = 0; k < count; k++) {
+        const Node *x = n[k];
+
+        for (int i = 0; i < b->nloop && x->kind == N_FOR; i++)
+            if (path[i] == NULL && ((is_same_loop(b, path, i, x) && search_below(b, path, i, x)) ||
+                                    search_entries(b, path, i, x)))
+                return true;
+        if (x->kind == N_FOR && is_loop_once(x) && search(b, path, x->body, x->nbody))
             return true;
-        if (x->kind == N_FOR && depth < b->nloop) {
-            path[depth] = x;
-            if (is_same_loop(b, path, depth) && search(b, path, depth + 1, x->body, x->nbody))
-                return true;
-            if (search_entries(b, path, depth, x))
-                return true;
-        }
-        if (x->kind == N_LET && depth == b->nloop && x->value->op == OP_cell &&
-            x->value->buf == b->store->out->buf &&
-            renamed(b, path, depth, b->store->out) == x->value) {
-            b->found = n[i];
+        if (is_element(b, path, x)) {
+            b->found = n[k];
             return true;
         }
     }
@@ -168,7 +183,7 @@ static Expr *kept_value(Begin *b, const Node *const *path)
     double v;
 
     if (e->op != OP_int && e->op != OP_real)
-        return renamed(b, path, b->nloop, e);
+        return renamed(b, path, e);
     v = e->op == OP_int ? (double)e->i : e->f;
     return ir_real(b->p, b->store->out->type == T_f32 ? (double)(float)v : v);
 }
@@ -177,14 +192,14 @@ static Expr *kept_value(Begin *b, const Node *const *path)
 static bool merge(Kernel *k, int from)
 {
     Begin b = { .p = k->p };
-    const Node *path[IR_MAX_FULL];
+    const Node *path[IR_MAX_FULL] = { NULL };
     int to = from + 1, n = 0;
 
     if (!is_begin(&b, k->phase[from]))
         return false;
     while (to < k->n && (n = mentions_in(&b, k->phase[to])) == 0)
         to++;
-    if (to == k->n || n != 2 || !search(&b, path, 0, &k->phase[to], 1))
+    if (to == k->n || n != 2 || !search(&b, path, &k->phase[to], 1))
         return false;
     k->phase[to] = with_value(k->p, k->phase[to], b.found, kept_value(&b, path));
     return true;

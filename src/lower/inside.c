@@ -38,18 +38,124 @@ static bool is_over_entries(const Inside *s, const Node *loop, Expr *extent)
            lower_count(s->p, lo->buf->of) == extent;
 }
 
+typedef struct Known {
+    const Inside *in;
+    const Ranges *r;
+} Known;
+
+static const Ranges *ranges_of(const Inside *s, Expr *e, const Ranges *r);
+
+static void see_range(Expr *e, void *ctx)
+{
+    Known *k = ctx;
+    const Node *n = e->op == OP_local ? binder(k->in->phase, e->local) : NULL;
+    Ranges r;
+
+    if (n == NULL)
+        return;
+    if (n->kind == N_LET) {
+        k->r = ranges_of(k->in, n->value, k->r);
+    } else {
+        k->r = ranges_of(k->in, n->lo, k->r);
+        k->r = ranges_of(k->in, n->hi, k->r);
+    }
+    r = lower_range_of(k->r, n);
+    k->r = arena_copy(k->in->p->arena, &r, sizeof r);
+}
+
+/* What loops, lets and constants say of the locals in e. */
+static const Ranges *ranges_of(const Inside *s, Expr *e, const Ranges *r)
+{
+    Known k = { s, r };
+    Memo met = { 0 };
+
+    ir_visit(s->p, e, see_range, &k, &met);
+    return k.r;
+}
+
+static bool is_in_range(const Inside *s, Expr *v, Expr *extent)
+{
+    const Ranges *r = ranges_of(s, v, NULL);
+
+    return lower_truth(r, ir_op2(s->p, OP_ge, v, ir_int(s->p, 0))) == YES &&
+           lower_truth(r, ir_op2(s->p, OP_lt, v, extent)) == YES;
+}
+
+/* The other factor of a product by this one; or NULL. */
+static Expr *without_factor(Prog *p, Expr *e, Expr *factor)
+{
+    for (int i = 0; i < 2 && e->op == OP_mul; i++)
+        if (e->arg[i] == factor)
+            return e->arg[1 - i];
+    return e == factor ? ir_int(p, 1) : NULL;
+}
+
+/* e as a product by `extent`, which is given, and a rest. */
+static Expr *split_off(Prog *p, Expr *e, Expr *extent, Expr **rest)
+{
+    Expr *above;
+
+    for (int i = 0; i < 2 && e->op == OP_add; i++) {
+        above = e->arg[i]->op == OP_int ? NULL : without_factor(p, e->arg[i], extent);
+        if (above != NULL)
+            return *rest = e->arg[1 - i], above;
+        above = split_off(p, e->arg[i], extent, rest);
+        if (above != NULL)
+            return *rest = lower_add(p, *rest, e->arg[1 - i]), above;
+    }
+    return NULL;
+}
+
+static bool is_inside(const Inside *s, Expr *v, Expr *extent);
+
+/* row * c + column, of c columns. */
+static bool is_inside_rows(const Inside *s, Expr *v, Expr *extent)
+{
+    for (int i = 0; i < 2 && extent->op == OP_mul; i++) {
+        Expr *column, *row = split_off(s->p, v, extent->arg[i], &column);
+
+        if (row != NULL && is_inside(s, row, extent->arg[1 - i]) &&
+            is_inside(s, column, extent->arg[i]))
+            return true;
+    }
+    return false;
+}
+
+/* A number that a term of a sum is multiplied by; or NULL. */
+static Expr *number_in(Expr *e)
+{
+    Expr *found = NULL;
+
+    for (int i = 0; i < 2 && e->op == OP_add && found == NULL; i++)
+        found = number_in(e->arg[i]);
+    for (int i = 0; i < 2 && e->op == OP_mul && found == NULL; i++)
+        found = e->arg[i]->op == OP_int && e->arg[i]->i > 1 ? e->arg[i] : NULL;
+    return found;
+}
+
+/* c * block + row, of as many blocks of c rows as fit: extent / c. */
+static bool is_inside_blocks(const Inside *s, Expr *v, Expr *extent)
+{
+    Expr *c = extent->op == OP_int ? NULL : number_in(v), *row, *block;
+
+    block = c == NULL ? NULL : split_off(s->p, v, c, &row);
+    return block != NULL && is_inside(s, block, ir_op2(s->p, OP_div, extent, c)) &&
+           is_inside(s, row, c);
+}
+
 static bool is_inside(const Inside *s, Expr *v, Expr *extent)
 {
     const Node *n = v->op == OP_local ? binder(s->phase, v->local) : NULL;
     const Coord *c;
 
-    if (v->op == OP_int)
-        return extent->op == OP_int && v->i >= 0 && v->i < extent->i;
-    if (n != NULL && n->kind == N_LET)
-        return n->value->op != OP_local && is_inside(s, n->value, extent);
-    if (n != NULL)
-        return (n->lo->op == OP_int && n->lo->i >= 0 && n->hi == extent) ||
-               is_over_entries(s, n, extent);
+    if (n != NULL && n->kind == N_LET && n->value->op != OP_local &&
+        is_inside(s, n->value, extent))
+        return true;
+    if (n != NULL && n->kind == N_FOR && is_over_entries(s, n, extent))
+        return true;
+    if (is_in_range(s, v, extent) || is_inside_rows(s, v, extent) ||
+        is_inside_blocks(s, v, extent))
+        return true;
     if (v->op != OP_cell || v->buf->of == NULL || v->buf->of_k < 0 || v->buf->nfull > 0 ||
         v->buf->kind == B_CONST || (v->buf->of->flags & AX_PADDED))
         return false;
@@ -57,39 +163,64 @@ static bool is_inside(const Inside *s, Expr *v, Expr *extent)
     return c->bound != NULL && c->bound == extent;
 }
 
-/* a + b, either way round, with a product by `extent` as one of the two. */
-static Expr *split_off(Expr *e, Expr *extent, Expr **rest)
+/* The index of the element in each dimension, from its flat one; how many, -1: not known, or it may
+ * be outside. */
+static int dims_of(const Inside *s, Expr *cell, Expr **index)
 {
-    for (int i = 0; i < 2 && e->op == OP_add; i++) {
-        Expr *m = e->arg[i];
+    Dim dim[IR_MAX_FULL];
+    Expr *at = cell->arg[0];
+    int n = ir_dims(cell->buf, dim);
 
-        for (int k = 0; k < 2 && m->op == OP_mul; k++)
-            if (m->arg[k] == extent) {
-                *rest = e->arg[1 - i];
-                return m->arg[1 - k];
-            }
+    if (n == 0)
+        return at->op == OP_int && at->i == 0 ? 0 : -1;
+    for (int d = n - 1; d >= 0; d--) {
+        Expr *extent = lower_dim_extent(s->p, cell->buf, dim[d]),
+             *above = d > 0 ? split_off(s->p, at, extent, &index[d]) : NULL;
+
+        if (above == NULL) {
+            above = ir_int(s->p, 0);
+            index[d] = at;
+        }
+        if (!is_inside(s, index[d], extent))
+            return -1;
+        at = above;
     }
-    return NULL;
+    return n;
 }
 
 bool lower_is_inside(Prog *p, const Node *phase, Expr *cell)
 {
-    Inside s = { p, phase };
-    Dim dim[IR_MAX_FULL];
-    Expr *at = cell->arg[0], *rest;
-    int n = ir_dims(cell->buf, dim);
+    Expr *index[IR_MAX_FULL];
 
-    if (n == 0)
-        return at->op == OP_int && at->i == 0;
-    for (int d = n - 1; d > 0; d--) {
-        Expr *extent = lower_dim_extent(p, cell->buf, dim[d]), *above;
+    return dims_of(&(Inside){ p, phase }, cell, index) >= 0;
+}
 
-        above = split_off(at, extent, &rest);
-        if (above == NULL || !is_inside(&s, rest, extent))
-            return false;
-        at = above;
+/* Whether e moves by a constant when the local moves by one. */
+static bool is_moved(Prog *p, Expr *e, Local *l)
+{
+    if (e->op == OP_mul)
+        return (e->arg[1]->op == OP_int && e->arg[1]->i != 0 && is_moved(p, e->arg[0], l)) ||
+               (e->arg[0]->op == OP_int && e->arg[0]->i != 0 && is_moved(p, e->arg[1], l));
+    if (e->op != OP_add)
+        return e == loop_use(p, l);
+    return lower_mentions(p, e->arg[0], l) ? is_moved(p, e->arg[0], l) &&
+                                                 !lower_mentions(p, e->arg[1], l)
+                                           : is_moved(p, e->arg[1], l);
+}
+
+int lower_dim_of(Prog *p, const Node *phase, Expr *cell, Local *l)
+{
+    Expr *index[IR_MAX_FULL];
+    int n = dims_of(&(Inside){ p, phase }, cell, index), found = -1;
+
+    for (int d = 0; d < n; d++) {
+        if (!lower_mentions(p, index[d], l))
+            continue;
+        if (found >= 0 || !is_moved(p, index[d], l))
+            return -1;
+        found = d;
     }
-    return is_inside(&s, at, lower_dim_extent(p, cell->buf, dim[0]));
+    return found;
 }
 
 typedef struct Sure {

@@ -35,7 +35,7 @@ int lower_carried(const Axis *t, int n);
 Kernel *lower_positions(Prog *);
 
 /* unroll.c: loops over constant relations, and those that run once, become straight-line code; what
- * the constant bounds of loops decide is decided. */
+ * the constant bounds of loops decide is decided.  Loops of scheduled phases stay. */
 void lower_unroll(Kernel *);
 
 /* parts.c: long rows, and sums that all iterations add to, become parts that are combined in order;
@@ -63,11 +63,27 @@ Array lower_map(Arena *, const Prog *, const Env *, const Axis *); /* that table
 void lower_blocks(Kernel *);
 
 /* tile.c: sums are kept in registers while a loop adds to them, in `registers` vectors of so many
- * bytes. */
+ * bytes, out of `all` that there are. */
 typedef struct LowerTile {
-    int bytes, registers;
+    int bytes, registers, all;
+    int rows, columns; /* of a tile, where they are said; 0: as lower_shape finds them */
 } LowerTile;
 void lower_tiles(Kernel *, LowerTile);
+
+/* segment.c: innermost loops of sums of products that share elements become one, with as few
+ * operations as the model of factor.c finds, in lanes where elements move by constants. */
+void lower_segments(Kernel *, LowerTile);
+
+/* first.c: a phase of first values goes, where the first store of the next one to each element can
+ * set it.  After lower_segments. */
+void lower_firsts(Kernel *);
+
+/* rows.c: of loops inside a vector loop whose iterations share operands, several run at a time. */
+void lower_row_tiles(Kernel *, LowerTile);
+
+/* tensor.c: a nest of a phase, or the whole phase, as one tile of registers: a vector loop around
+ * rows that run side by side, and its sums inside.  NULL: it is none. */
+Node *lower_tensor(Prog *, Node *phase, Node *nest, LowerTile);
 
 /* begin.c: a phase that gives elements their first values goes, where the next one keeps each in a
  * register. */
@@ -80,6 +96,10 @@ void lower_panels(Kernel *, int width, bool pack);
 /* vector.c: marks the innermost loops whose elements lie side by side, for registers of so many
  * bytes; multiplies what is the same in all lanes before what is not. */
 void lower_vectors(Kernel *, int bytes);
+
+/* together.c: straight-line phases over the same range become one, where each iteration touches
+ * elements of its own. */
+void lower_together(Kernel *);
 
 /* ahead.c: rows that a vector loop gathers are asked for before their turn, so that about this many
  * bytes are on their way; 0: not at all. */

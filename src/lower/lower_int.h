@@ -29,8 +29,9 @@ bool lower_has_registers(const Node *);
 /* The expressions of one node; its body's are not among them. */
 enum { LOWER_SLOTS = 6 + 2 * (IR_MAX_RANK + 1) };
 Node *lower_with_body(Prog *, const Node *, const NodeList *);
-/* Whether two indices are surely not the same. */
+/* Whether two indices are surely not the same; how far they are surely apart, or 0. */
 bool lower_differ(Expr *, Expr *);
+int64_t lower_apart(Expr *, Expr *);
 /* Whether e is the local, times something, plus something. */
 bool lower_is_stepped(Prog *, Expr *, Local *);
 int lower_slots(Node *, Expr ***out); /* where they stand; none is NULL */
@@ -47,8 +48,32 @@ Node *lower_renamed(Prog *, Node *); /* a copy with lets of its own */
 
 /* inside.c: whether the element surely exists wherever its locals do. */
 bool lower_is_inside(Prog *, const Node *phase, Expr *cell);
+/* The one dimension in which the element moves with the local, by a constant, and is inside; so
+ * each of its iterations has elements of its own.  -1: none is, or it is not known. */
+int lower_dim_of(Prog *, const Node *phase, Expr *cell, Local *);
 /* Whether e has a value wherever its locals do. */
 bool lower_is_sure(Prog *, const Node *phase, Expr *e);
+
+/* rows.c: whether iterations of a loop with this variable and body may run side by side, as far as
+ * loops and branches inside are the same in all of them. */
+bool lower_can_jam(Prog *, Node *const *body, int n, Local *row);
+
+/* tile.c, rows.c: the two halves of lower_tensor. */
+Node *lower_tiled(Prog *, Node *phase, Node *nest, LowerTile);   /* sums in registers; or NULL */
+Node *lower_in_rows(Prog *, Node *phase, Node *vector, LowerTile); /* rows side by side; or NULL */
+
+/* strip.c: a phase over rows, each one vector loop, as one over blocks of rows: those that the
+ * program makes by / and % (NULL: none), or so many at a time. */
+Node *lower_in_blocks(Prog *, Node *phase);
+Node *lower_in_strips(Prog *, Node *phase, int n);
+
+/* shape.c: how many rows of a loop inside a vector loop run side by side, in how many registers
+ * each. */
+enum { LOWER_ROWS = 16 };
+typedef struct LowerShape {
+    int rows, registers;
+} LowerShape;
+LowerShape lower_shape(Prog *, const Node *vector, const Node *rows, LowerTile);
 
 /* reach.c: marks of what is reached go where structure tells the same. */
 void lower_reach(struct Kernel *);
@@ -58,6 +83,9 @@ void lower_reach(struct Kernel *);
  * add to the same elements. */
 Node *lower_in_lanes(Prog *, const Node *, int bytes);
 Node *lower_over_lanes(Prog *, const Node *, int bytes);
+/* Whether a value, or an element that is stored to, of a loop with this variable can be one a lane:
+ * its elements lie side by side, or so many apart that registers of neighbours hold them. */
+bool lower_can_step(Prog *, Expr *, Local *, Type);
 
 /* offset.c: sums and products in one order, and where elements stand. */
 Expr *lower_add(Prog *, Expr *, Expr *);

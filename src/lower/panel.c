@@ -31,15 +31,16 @@ static Node *vector_of(Prog *p, const Node *phase)
     return v;
 }
 
-/* row * length + k of a matrix whose rows are as long as the loop: then its row; or NULL. */
+/* row * length + k of an array whose rows are as long as the loop: then its row; or NULL. */
 static Expr *row_of(const Panel *c, Expr *cell)
 {
     Dim dim[IR_MAX_FULL];
     Expr *k = loop_use(c->p, c->vector->local), *at;
+    int n;
 
     if (cell->op != OP_cell || cell->buf->of != NULL || cell->buf->kind == B_CONST ||
-        cell->buf->written || ir_dims(cell->buf, dim) != 2 || cell->arg[0]->op != OP_add ||
-        lower_dim_extent(c->p, cell->buf, dim[1]) != c->vector->hi)
+        cell->buf->written || (n = ir_dims(cell->buf, dim)) < 2 || cell->arg[0]->op != OP_add ||
+        lower_dim_extent(c->p, cell->buf, dim[n - 1]) != c->vector->hi)
         return NULL;
     at = cell->arg[0]->arg[0] == k ? cell->arg[0]->arg[1] : cell->arg[0]->arg[0];
     if (at->op != OP_mul || (cell->arg[0]->arg[0] != k && cell->arg[0]->arg[1] != k))
@@ -65,6 +66,18 @@ static bool is_gathered(const Panel *c, Expr *row)
     return found && !lower_mentions(c->p, row, c->vector->local);
 }
 
+/* How many such rows the array has. */
+static Expr *rows_of(const Panel *c, const Buf *b)
+{
+    Dim dim[IR_MAX_FULL];
+    int n = ir_dims(b, dim);
+    Expr *rows = lower_dim_extent(c->p, b, dim[0]);
+
+    for (int d = 1; d + 1 < n; d++)
+        rows = lower_mul(c->p, rows, lower_dim_extent(c->p, b, dim[d]));
+    return rows;
+}
+
 static Buf *packed(Panel *c, Buf *of)
 {
     Prog *p = c->p;
@@ -82,11 +95,9 @@ static Buf *packed(Panel *c, Buf *of)
 static Expr *packed_cell(Panel *c, Buf *of, Expr *row, Expr *at, Expr *length, Expr *k)
 {
     Prog *p = c->p;
-    Dim dim[IR_MAX_FULL];
     Expr *base, *index;
 
-    ir_dims(of, dim);
-    base = lower_sub(p, lower_mul(p, at, lower_dim_extent(p, of, dim[0])), at);
+    base = lower_sub(p, lower_mul(p, at, rows_of(c, of)), at);
     index = lower_add(p, lower_add(p, base, lower_mul(p, row, length)), k);
     return loop_cell(p, packed(c, of), &index, 1, 1);
 }
@@ -95,7 +106,6 @@ static Expr *packed_cell(Panel *c, Buf *of, Expr *row, Expr *at, Expr *length, E
 static void add_pack(Panel *c, Buf *of)
 {
     Prog *p = c->p;
-    Dim dim[IR_MAX_FULL];
     Local *x = loop_local(p, "x", T_i64, 1), *n = loop_local(p, "panel", T_i64, 1),
           *k = loop_local(p, "k", T_i64, 1);
     Expr *at = lower_mul(p, loop_use(p, n), ir_int(p, c->width)),
@@ -107,8 +117,7 @@ static void add_pack(Panel *c, Buf *of)
          all = { .kind = N_FOR, .local = x, .lo = ir_int(p, 0), .how = FOR_PARALLEL };
     NodeList one = { 0 }, two = { 0 }, three = { 0 };
 
-    ir_dims(of, dim);
-    all.hi = lower_dim_extent(p, of, dim[0]);
+    all.hi = rows_of(c, of);
     all.label = packed(c, of)->name;
     store.out = packed_cell(c, of, loop_use(p, x), at, lower_sub(p, end, at), loop_use(p, k));
     lower_append(p, &one, loop_node(p, &store));

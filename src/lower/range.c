@@ -138,6 +138,38 @@ static bool range_of(const Ranges *r, Expr *e, Range *out)
     }
 }
 
+/* Whether a is less by what it is: the variable of a loop that ends at b, or a coordinate that was
+ * validated. */
+static bool is_bounded(const Ranges *r, Expr *a, Expr *b)
+{
+    const Buf *of = a->op == OP_cell ? a->buf : NULL;
+
+    for (const Ranges *l = r; l != NULL && a->op == OP_local; l = l->outer)
+        if (l->local == a->local && l->below != NULL &&
+            (l->below == b || (l->below->op == OP_min &&
+                               (l->below->arg[0] == b || l->below->arg[1] == b))))
+            return true;
+    return of != NULL && of->of != NULL && of->of_k >= 0 && of->nfull == 0 &&
+           !(of->of->flags & AX_PADDED) && of->of->coord[of->of_k].bound == b;
+}
+
+/* row * n + column < rows * n. */
+static bool is_bounded_place(const Ranges *r, Expr *a, Expr *b)
+{
+    Expr *n = b->op == OP_mul ? b->arg[b->arg[0]->op != OP_int] : NULL;
+    Range x;
+
+    for (int i = 0; i < 2 && n != NULL && n->op == OP_int && a->op == OP_add; i++) {
+        Expr *m = a->arg[i], *column = a->arg[1 - i];
+
+        for (int k = 0; k < 2 && m->op == OP_mul; k++)
+            if (m->arg[k] == n && n->i > 0 && range_of(r, column, &x) && x.hi < n->i &&
+                is_bounded(r, m->arg[1 - k], b->arg[b->arg[0] == n]))
+                return true;
+    }
+    return false;
+}
+
 /* a < b, with `less` 0, or a <= b, with 1. */
 static Truth compare(const Ranges *r, Expr *a, Expr *b, int less)
 {
@@ -145,9 +177,8 @@ static Truth compare(const Ranges *r, Expr *a, Expr *b, int less)
 
     if (a == b && a->type == T_i64)
         return less ? YES : NO;
-    for (const Ranges *l = r; l != NULL && a->op == OP_local; l = l->outer)
-        if (l->local == a->local && l->below == b)
-            return YES;
+    if (is_bounded(r, a, b) || is_bounded_place(r, a, b))
+        return YES;
     if (!range_of(r, a, &x) || !range_of(r, b, &y))
         return UNKNOWN;
     if (x.hi < y.lo || (less && x.hi == y.lo))

@@ -4,7 +4,8 @@
  * Registers: what a loop adds to again and again is kept in a register while the loop runs.  Where
  * the elements are those of a vector loop inside it, the vector loop comes out and takes as many
  * registers at once as there are: the lanes of an output row, while the entries of the row pass.
- * Each element still gets its terms in the same order. */
+ * A loop over rows that all want the same operand comes out too, for rows.c to take several at a
+ * time.  Each element still gets its terms in the same order. */
 #include "lower/lower_int.h"
 
 /* Of a sum over lanes: enough to overlap two steps of its chain; more would only have to be added
@@ -19,9 +20,10 @@ typedef struct Tile {
 } Tile;
 
 /* Sums through registers: let r = out, for each; then what adds to them; then out = r.  With a
- * vector loop around all of it, or not. */
+ * vector loop around all of it, and loops over rows inside that, or not. */
 typedef struct Unit {
     const Node *vector; /* its head; or NULL */
+    NodeList space;     /* heads of the loops over rows, innermost first */
     NodeList let, core, store;
     int loops; /* that the registers outlive */
 } Unit;
@@ -128,16 +130,22 @@ static bool is_outside(Tile *t, const Node *block, Expr *e)
     return true;
 }
 
+static bool has_range_outside(Tile *t, const Node *block, const Node *loop)
+{
+    return is_outside(t, block, loop->lo) && is_outside(t, block, loop->hi) &&
+           lower_is_sure(t->p, t->phase, loop->lo) && lower_is_sure(t->p, t->phase, loop->hi);
+}
+
 static bool can_leave(Tile *t, const Node *block, const Unit *u)
 {
     for (int i = 0; i < u->let.n; i++)
         if (!is_outside(t, block, u->let.node[i]->value) ||
             !lower_is_inside(t->p, t->phase, u->let.node[i]->value))
             return false;
-    return u->vector == NULL ||
-           (is_outside(t, block, u->vector->lo) && is_outside(t, block, u->vector->hi) &&
-            lower_is_sure(t->p, t->phase, u->vector->lo) &&
-            lower_is_sure(t->p, t->phase, u->vector->hi));
+    for (int i = 0; i < u->space.n; i++)
+        if (!has_range_outside(t, block, u->space.node[i]))
+            return false;
+    return u->vector == NULL || has_range_outside(t, block, u->vector);
 }
 
 /* A branch decided whether there is a store, and now there is one in any case: of elements that no
@@ -152,22 +160,96 @@ static bool are_owned(Tile *t, const Unit *u)
     return true;
 }
 
+typedef struct Shared {
+    Tile *t;
+    Local *row, *lane;
+    bool found;
+} Shared;
+
+static void see_shared(Expr *e, void *ctx)
+{
+    Shared *s = ctx;
+
+    if (e->op == OP_cell && ir_is_float(e) && lower_mentions(s->t->p, e, s->lane) &&
+        !lower_mentions(s->t->p, e, s->row))
+        s->found = true;
+}
+
+/* Whether there is an operand in lanes that is the same for all rows. */
+static bool share_lanes(Tile *t, const Node *rows, const Unit *u)
+{
+    Shared s = { t, rows->local, u->vector->local, false };
+    Memo met = { 0 };
+
+    for (int i = 0; i < u->core.n; i++)
+        loop_visit(t->p, u->core.node[i], see_shared, &s, &met);
+    return s.found;
+}
+
+/* Whether the loop moves all sums, each to elements of its own, and little else: then it may be
+ * around everything. */
+static bool is_over_rows(Tile *t, const Node *n, const Unit *u)
+{
+    Local *lane = u->vector != NULL ? u->vector->local : NULL;
+
+    if (n->kind != N_FOR || lane == NULL)
+        return false;
+    for (int i = 0; i < u->let.n; i++) {
+        Expr *out = u->let.node[i]->value;
+        int row = lower_dim_of(t->p, t->phase, out, n->local);
+
+        if (row < 0 || row == lower_dim_of(t->p, t->phase, out, lane))
+            return false;
+        for (int k = 0; k < i; k++)
+            if (u->let.node[k]->value->buf == out->buf)
+                return false;
+    }
+    return share_lanes(t, n, u);
+}
+
+/* The body of a loop over rows is the unit's: nothing of it decides how far other loops go. */
+static bool take_rows(Tile *t, const Node *n, const NodeList *body, Unit *u)
+{
+    Node head = *n, lets = *n;
+
+    lets.kind = N_IF; /* a block without a local */
+    for (int i = 0; i < u->let.n; i++)
+        if (!is_outside(t, &lets, u->let.node[i]->value))
+            return false;
+    for (int i = 0; i < u->space.n; i++)
+        if (!has_range_outside(t, n, u->space.node[i]))
+            return false;
+    if (!has_range_outside(t, n, u->vector) ||
+        !lower_can_jam(t->p, body->node, body->n, n->local))
+        return false;
+    head.nbody = 0;
+    lower_append(t->p, &u->space, loop_node(t->p, &head));
+    u->core = *body;
+    return true;
+}
+
 static bool unit_of(Tile *t, const Node *n, Unit *u);
 
 /* A loop or a branch whose last node is a unit, after nothing but lets and checks. */
 static bool around(Tile *t, const Node *n, Unit *u)
 {
     NodeList body = { 0 };
+    bool rows;
 
     for (int i = 0; i + 1 < n->nbody; i++) {
         if (n->body[i]->kind != N_LET && n->body[i]->kind != N_CHECK)
             return false;
         lower_append(t->p, &body, n->body[i]);
     }
-    if (n->nbody == 0 || !unit_of(t, n->body[n->nbody - 1], u) || !can_leave(t, n, u))
+    if (n->nbody == 0 || !unit_of(t, n->body[n->nbody - 1], u))
+        return false;
+    rows = is_over_rows(t, n, u);
+    if (!rows && !can_leave(t, n, u))
         return false;
     for (int i = 0; i < u->core.n; i++)
         lower_append(t->p, &body, u->core.node[i]);
+    if (rows)
+        return take_rows(t, n, &body, u);
     u->core = (NodeList){ 0 };
     lower_append(t->p, &u->core, lower_with_body(t->p, n, &body));
     u->loops += n->kind == N_FOR;
@@ -196,6 +278,11 @@ static void put_unit(Tile *t, const Unit *u, NodeList *out)
             lower_append(t->p, to, part[i]->node[k]);
     if (u->vector == NULL)
         return;
+    for (int i = 0; i < u->space.n; i++) {
+        v = lower_with_body(t->p, u->space.node[i], &body);
+        body = (NodeList){ 0 };
+        lower_append(t->p, &body, v);
+    }
     v = lower_with_body(t->p, u->vector, &body);
     v->regs = power_below(t->how.registers / u->let.n);
     lower_append(t->p, out, v);
@@ -214,6 +301,18 @@ static NodeList tile_list(Tile *t, Node *const *n, int count)
             lower_append(t->p, &out, lower_with_body(t->p, n[i], &body));
         }
     return out;
+}
+
+Node *lower_tiled(Prog *p, Node *phase, Node *nest, LowerTile how)
+{
+    Tile t = { .p = p, .phase = phase, .how = how };
+    NodeList out = { 0 };
+    Unit u;
+
+    if (!unit_of(&t, nest, &u) || u.loops == 0 || u.vector == NULL)
+        return NULL;
+    put_unit(&t, &u, &out);
+    return out.node[0];
 }
 
 void lower_tiles(Kernel *k, LowerTile how)

@@ -51,6 +51,7 @@ Node *lower_phase(Prog *p, const NodeList *l)
         return n == 0 ? NULL : l->node[0];
     return loop_node(p, &(Node){ .kind = N_FOR,
                                  .label = l->node[0]->label,
+                                 .scheduled = l->node[n - 1]->scheduled,
                                  .body = l->node,
                                  .nbody = n,
                                  .lo = ir_int(p, 0),
@@ -79,11 +80,18 @@ static Expr *split_index(Expr *e, int64_t *constant)
     return e;
 }
 
+int64_t lower_apart(Expr *a, Expr *b)
+{
+    int64_t x, y, d;
+
+    if (split_index(a, &x) != split_index(b, &y) || int_sub(x, y, &d) || d == INT64_MIN)
+        return 0;
+    return d < 0 ? -d : d;
+}
+
 bool lower_differ(Expr *a, Expr *b)
 {
-    int64_t x, y;
-
-    return split_index(a, &x) == split_index(b, &y) && x != y;
+    return lower_apart(a, b) != 0;
 }
 
 bool lower_is_stepped(Prog *p, Expr *e, Local *l)

@@ -10,6 +10,7 @@ enum { MOST_TRIPS = 1024, MOST_NODES = 20000 };
 typedef struct Unroll {
     Prog *p;
     int64_t left; /* nodes that may still be made */
+    bool keep;    /* all loops: a schedule has arranged them */
 } Unroll;
 
 /* Folds the expressions of one node; its body is folded when its turn comes. */
@@ -71,7 +72,7 @@ static int64_t count_nodes(const Node *n)
 
 static bool wants_unrolling(Unroll *u, const Node *n, int64_t trips)
 {
-    if (n->how == FOR_PARALLEL)
+    if (n->how == FOR_PARALLEL || u->keep)
         return false;
     if (trips <= 1)
         return true;
@@ -149,11 +150,14 @@ void lower_unroll(Kernel *k)
         NodeList list = { 0 };
         Node *phase;
 
+        u.keep = k->phase[i]->scheduled;
         if (!lower_has_registers(k->phase[i]))
             unroll_into(&u, k->phase[i], NULL, &list);
         else
             lower_append(u.p, &list, k->phase[i]);
         phase = lower_phase(u.p, &list);
+        if (phase != NULL && u.keep)
+            phase->scheduled = true;
         if (phase != NULL)
             k->phase[n++] = phase;
     }

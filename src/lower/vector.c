@@ -85,6 +85,22 @@ static bool can_be_vector_loop(Lanes *l, const Node *n, int step)
     return true;
 }
 
+/* Whether no element is that of another store in a later iteration: lanes do store after store. */
+static bool are_apart(Prog *p, const Node *loop)
+{
+    Expr *trips = lower_sub(p, loop->hi, loop->lo);
+
+    for (int i = 0; i < loop->nbody; i++)
+        for (int k = 0; k < i; k++) {
+            Expr *a = loop->body[i]->out, *b = loop->body[k]->out;
+            int64_t apart = a->buf == b->buf ? lower_apart(a->arg[0], b->arg[0]) : 0;
+
+            if (apart != 0 && (trips->op != OP_int || apart < trips->i))
+                return false;
+        }
+    return true;
+}
+
 /* A product as (what is the same in all lanes) * (what is not). */
 static Expr *scalars_first(Prog *p, Expr *e, void *ctx)
 {
@@ -114,12 +130,40 @@ static Node *with_lanes(Prog *p, const Node *n, int bytes, int step)
     Memo memo = { 0 };
     Node c;
 
-    if (n->kind != N_FOR || n->lanes > 1 || !can_be_vector_loop(&l, n, step))
+    if (n->kind != N_FOR || n->lanes > 1 || !can_be_vector_loop(&l, n, step) ||
+        (step == 1 && !are_apart(p, n)))
         return NULL;
     c = *loop_rewrite(p, loop_node(p, n), scalars_first, &l, &memo);
     c.how = n->how == FOR_PARALLEL ? FOR_PARALLEL : FOR_VECTOR;
     c.lanes = bytes / ir_type[l.type].bytes;
     return loop_node(p, &c);
+}
+
+static bool can_step(Lanes *l, Expr *e)
+{
+    LoopIndex x;
+
+    if (is_same_in_lanes(l, e))
+        return e->type != T_bool;
+    if (e->type != l->type)
+        return false;
+    if (e->op == OP_cell)
+        return has_lanes(e->buf) && loop_index(e->arg[0], l->v, &x) &&
+               (x.stride == 1 || (x.stride > 1 && x.stride <= LOOP_WINDOW &&
+                                  e->buf->type == l->type));
+    if (!has_vector_form((Op)e->op) || e->tree > MOST_TREE)
+        return false;
+    for (int i = 0; i < e->nargs; i++)
+        if (!can_step(l, e->arg[i]))
+            return false;
+    return true;
+}
+
+bool lower_can_step(Prog *p, Expr *e, Local *v, Type type)
+{
+    Lanes l = { .p = p, .v = v, .type = type };
+
+    return can_step(&l, e);
 }
 
 Node *lower_in_lanes(Prog *p, const Node *n, int bytes)
@@ -133,12 +177,13 @@ Node *lower_over_lanes(Prog *p, const Node *n, int bytes)
 }
 
 /* Of a loop that has lanes already: whether they are as many as a register holds. */
-static bool has_right_lanes(const Node *n, int bytes)
+static bool has_right_lanes(const Node *n, int lanes, int bytes)
 {
-    for (int i = 0; i < n->nbody; i++)
-        if (n->body[i]->kind == N_STORE)
-            return n->lanes * ir_type[n->body[i]->out->type].bytes == bytes;
-    return false;
+    bool right = n->kind == N_STORE && lanes * ir_type[n->out->type].bytes == bytes;
+
+    for (int i = 0; i < n->nbody && !right; i++)
+        right = has_right_lanes(n->body[i], lanes, bytes);
+    return right;
 }
 
 static Node *vectors(Prog *p, Node *n, int bytes)
@@ -147,7 +192,7 @@ static Node *vectors(Prog *p, Node *n, int bytes)
     NodeList body = { 0 };
 
     if (n->kind == N_FOR && n->lanes > 1) {
-        if (!has_right_lanes(n, bytes)) {
+        if (!has_right_lanes(n, n->lanes, bytes)) {
             c.lanes = c.regs = 1;
             c.how = n->how == FOR_VECTOR ? FOR_SERIAL : n->how;
         }

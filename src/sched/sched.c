@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Schedules as text: one step after the other, each a word and a number. */
+ * Schedules as text: one step after the other, `;` or the end of a line between them.  Those with a
+ * number are read here; the others are for step.c. */
 #include "sched/sched.h"
+#include "sched/step.h"
 
 #include <string.h>
 
@@ -21,55 +23,150 @@ Sched sched_default(int registers, int bytes)
 {
     int half = registers / 2, most = 512 / (bytes > 0 ? bytes : 32);
 
-    return (Sched){ { [SCHED_TILE] = half < most ? half : most,
-                      [SCHED_AHEAD] = 4096,
-                      [SCHED_JAM] = 1 } };
+    return (Sched){ .step = { [SCHED_TILE] = half < most ? half : most,
+                              [SCHED_AHEAD] = 4096,
+                              [SCHED_JAM] = 1 } };
 }
 
-static const char *skip_space(const char *s)
+size_t sched_word(const char *s)
 {
-    return s + strspn(s, " \t\n");
+    size_t n = *s == '{' ? strcspn(s, "}") : strcspn(s, " \t\r\n;#{");
+
+    return *s == '{' && s[n] == '}' ? n + 1 : n;
 }
 
-static int find_step(Err *err, const char *word, size_t n)
+bool sched_next(const char **text, SchedItem *out)
+{
+    const char *s = *text + strspn(*text, " \t\r\n;");
+
+    while (*s == '#')
+        s += strcspn(s, "\n"), s += strspn(s, " \t\r\n;");
+    out->s = s;
+    out->n = strcspn(s, "\n;#{");
+    while (s[out->n] == '{') {
+        out->n += sched_word(s + out->n);
+        out->n += strcspn(s + out->n, "\n;#{");
+    }
+    out->nword = strcspn(s, " \t\r\n;#");
+    while (out->n > 0 && strchr(" \t\r", s[out->n - 1]) != NULL)
+        out->n--;
+    *text = s + out->n;
+    return out->n > 0;
+}
+
+static int find_number(const char *word, size_t n)
 {
     for (int i = 0; i < SCHED_STEPS; i++)
         if (strlen(sched_step[i].name) == n && memcmp(sched_step[i].name, word, n) == 0)
             return i;
-    err_throw(err, ST_ARG, "there is no schedule step %.*s; `weft list steps` shows them",
-              n > 40 ? 40 : (int)n, word);
+    return -1;
 }
 
-/* word number */
-static const char *parse_step(Err *err, const char *s, Sched *out)
+/* What comes after the name. */
+static const char *rest_of(const SchedItem *at)
 {
-    size_t n = strcspn(s, " \t\n;"), digits;
-    int i = find_step(err, s, n);
+    return at->s + at->nword + strspn(at->s + at->nword, " \t\r");
+}
+
+/* word number; pack and the like are steps of step.h where loops come after the word */
+bool sched_is_number(const SchedItem *at)
+{
+    return find_number(at->s, at->nword) >= 0 &&
+           (strspn(rest_of(at), "0123456789") > 0 || step_named(at->s, at->nword) == NULL);
+}
+
+static bool parse_number(Err *err, const SchedItem *at, Sched *out)
+{
+    int i = find_number(at->s, at->nword);
+    const char *s = rest_of(at);
+    size_t digits = strspn(s, "0123456789");
     int64_t v = 0;
 
-    s = skip_space(s + n);
-    digits = strspn(s, "0123456789");
+    if (!sched_is_number(at))
+        return false;
     if (!num_parse_int(s, digits, &v) || v < sched_step[i].least || v > sched_step[i].most)
         err_throw(err, ST_ARG, "the schedule step %s takes a number from %d to %d",
                   sched_step[i].name, sched_step[i].least, sched_step[i].most);
+    s += digits;
+    s += strspn(s, " \t\r");
+    if (s < at->s + at->n)
+        err_throw(err, ST_ARG, "a `;` stands between schedule steps, not `%.*s`",
+                  at->s + at->n - s > 20 ? 20 : (int)(at->s + at->n - s), s);
     out->step[i] = (int)v;
-    return skip_space(s + digits);
+    return true;
 }
 
 void sched_parse(Err *err, const char *text, Sched *out)
 {
-    const char *s = skip_space(text);
+    const char *s = text;
+    SchedItem at;
 
-    while (*s != 0) {
-        s = parse_step(err, s, out);
-        if (*s != 0 && *s != ';')
-            err_throw(err, ST_ARG, "a `;` stands between schedule steps, not `%.20s`", s);
-        s = skip_space(s + (*s == ';'));
+    out->text = NULL;
+    while (sched_next(&s, &at)) {
+        if (parse_number(err, &at, out))
+            continue;
+        if (step_named(at.s, at.nword) == NULL)
+            err_throw(err, ST_ARG, "there is no schedule step %.*s; `weft list steps` shows them",
+                      at.nword > 40 ? 40 : (int)at.nword, at.s);
+        out->text = text;
     }
 }
 
 void sched_print(Text *out, const Sched *s)
 {
+    const char *text = s->text;
+    SchedItem at;
+
     for (int i = 0; i < SCHED_STEPS; i++)
         text_f(out, "%s%s %d", i > 0 ? "; " : "", sched_step[i].name, s->step[i]);
+    while (text != NULL && sched_next(&text, &at))
+        if (!sched_is_number(&at))
+            text_f(out, "; %.*s", (int)at.n, at.s);
+}
+
+/* The rule of a format, in braces: lines become what ends in `;`, comments go. */
+static void put_rule(Text *out, const char *s, size_t n)
+{
+    const char *end = s + n - (s[n - 1] == '}');
+    bool any = false;
+
+    text_str(out, " {");
+    for (s++; s < end;) {
+        size_t k = strcspn(s, " \t\r\n#}");
+
+        if (k > 0)
+            text_f(out, " %.*s", (int)k, s);
+        any = any || k > 0;
+        s += k;
+        if (*s == '#')
+            s += strcspn(s, "\n}");
+        if (*s == '\n' && any && out->s[out->n - 1] != ';' && s[strspn(s, " \t\r\n")] != '}')
+            text_char(out, ';');
+        s += strspn(s, " \t\r\n");
+    }
+    text_str(out, " }");
+}
+
+const char *sched_lines(Arena *a, const char *text)
+{
+    Text out = { .arena = a };
+    SchedItem at;
+
+    text_put(&out, "", 0);
+    while (sched_next(&text, &at)) {
+        const char *s = at.s;
+
+        if (out.n > 0)
+            text_char(&out, '\n');
+        while (s < at.s + at.n) {
+            size_t n = sched_word(s);
+
+            if (*s == '{')
+                put_rule(&out, s, n);
+            else
+                text_f(&out, "%s%.*s", s > at.s ? " " : "", (int)n, s);
+            s += n + strspn(s + n, " \t\r");
+        }
+    }
+    return out.s;
 }

@@ -2,7 +2,8 @@
  * Copyright The Weft authors
  *
  * Schedules: how the loops of a program are arranged, which does not change what it computes.  A
- * schedule is text, so that it can be read, kept and be part of a kernel's key. */
+ * schedule is text, so that it can be read, kept and be part of a kernel's key: numbers that say
+ * how far automatic passes go, and steps (step.h) that arrange loops by name. */
 #ifndef WEFT_SCHED_H
 #define WEFT_SCHED_H
 
@@ -21,6 +22,7 @@ typedef enum SchedStep {
 
 typedef struct Sched {
     int step[SCHED_STEPS];
+    const char *text; /* with steps of step.h, which are read from here; NULL: there are none */
 } Sched;
 
 typedef struct SchedInfo {
@@ -31,8 +33,20 @@ extern const SchedInfo sched_step[SCHED_STEPS];
 
 /* What is done when nothing else is said, with so many vector registers of so many bytes. */
 Sched sched_default(int registers, int bytes);
-/* Changes what the text mentions: "tile 8; panel 64; pack 1".  Throws ST_ARG. */
+/* Changes what the text mentions: "tile 8; panel 64; split c.k 16".  The schedule points into the
+ * text if there are steps in it.  Throws ST_ARG. */
 void sched_parse(Err *, const char *text, Sched *);
 void sched_print(Text *, const Sched *);
+/* The next step of a text: from its name to its end, which is a `;`, a comment or the end of a
+ * line.  False: there is none. */
+typedef struct SchedItem {
+    const char *s;
+    size_t n, nword; /* of all; of its name */
+} SchedItem;
+bool sched_next(const char **text, SchedItem *);
+size_t sched_word(const char *s); /* how long a word is; what is in braces is one */
+bool sched_is_number(const SchedItem *); /* pack 1 is, pack c B by 16 is not */
+/* The text as a program holds it: a step a line, one space between words, no comments. */
+const char *sched_lines(Arena *, const char *text);
 
 #endif

@@ -56,6 +56,22 @@ try "spmm" 0 weft bench spmm:g.mtx:k=16:f32:t=2 $quick
 out "interpreter"
 out "spmm:g.mtx:k=16:f32:t=2"
 out "GFLOP/s"
+try "a held input" 0 weft bench "spmm:g.mtx:k=16:t=2:sched=format E bsr(2, 2):hold=A:hold=B" $quick
+out "interpreter"
+try "a held output" 1 weft bench spmm:g.mtx:k=16:hold=C $quick
+err "C is written by the program"
+try "tensor products" 0 weft bench tp:2x0e+1o*0e+1o'>'0e+1o:n=20 tp:2x1o*2x1o:uuu:shared:f64:ir_mul:backward \
+    tp:1o*1o'>'0e:uvw:double:item $quick
+out "interpreter"
+out "uuu:shared:f64"
+try "a named product" 0 weft bench tp:nequip-water:n=3:t=1 $quick
+out "tp:nequip-water"
+try "a product without irreps" 2 weft bench tp:uvu
+err "it has no irreps"
+try "a product of one factor" 1 weft bench tp:4x0e $quick
+err "neither a named product nor IN1*IN2"
+try "irreps that do not read" 1 weft bench tp:4x0f*0e $quick
+err "0f"
 try "several" 0 weft bench spmm:g.npz:k=5 sddmm:g.npz:k=5:f64:i64 spmv:uniform:n=20:nnz=50:t=1 \
     softmax:g.mtx spmm:coo:g.mtx:k=3 $quick
 [ "$(grep -c interpreter stdout)" = 5 ]

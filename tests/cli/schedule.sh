@@ -42,4 +42,88 @@ try "bench with an unknown step" 1 weft bench "spmm:$graph:k=9:sched=lunch 1"
 err "there is no schedule step lunch"
 try "print with a schedule for nothing" 2 weft print --schedule "tile 8" spmm.weft
 err "--schedule says nothing without --after"
+
+for step in split fuse reorder unroll peel parallel merge vectorize tensorize; do
+    try "the step $step is listed" 0 weft list steps
+    out "$step "
+done
+steps="split c.k 2; reorder c.i c.k.0 c.j c.k.1; vectorize c.k.1 8; parallel c.i balance J"
+try "run with steps" 0 weft run spmm.weft -t c --schedule "$steps" $data
+same right.txt
+try "explain says what is done" 0 weft explain --schedule "$steps" spmm.weft
+out "done     split c.k 2"
+out "done     vectorize c.k.1 8"
+out "  c.i  parallel"
+out "    c.k.0"
+try "explain says what is refused" 0 weft explain --schedule "reorder c.j c.i; fuse c.i c.j" spmm.weft
+out "refused  reorder c.j c.i: how far c.j goes depends on c.i, which has to be outside"
+out "done     fuse c.i c.j"
+try "explain wants a text" 2 weft explain spmm.weft --schedule
+err "--schedule wants a text after it"
+try "a refused step is an error" 1 weft run spmm.weft -t c --schedule "parallel c.k" $data
+err "parallel c.k: only the outermost loop of a phase can be parallel"
+try "print after the first step" 0 weft print --after 1 --schedule "$steps" spmm.weft
+out "for k1 in 0..2 as k.1"
+try "print after a step" 0 weft print --after reorder --schedule "$steps" spmm.weft
+out "phase c scheduled for i in"
+try "print after the last step" 0 weft print --after vectorize --schedule "$steps" spmm.weft
+out "vector for k1"
+try "print after a step that is not there" 1 weft print --after fuse --schedule "$steps" spmm.weft
+err "the schedule has no step fuse"
+try "print after too many steps" 1 weft print --after 5 --schedule "$steps" spmm.weft
+err "the schedule has fewer than 5 steps"
+try "print after nothing" 2 weft print --after nothing spmm.weft
+err "there is no pass nothing"
+
+{ cat spmm.weft; echo schedule; echo "split c.k 2; fuse c.i c.j # all entries"; } >own.weft
+try "a program with a schedule of its own prints it" 0 weft print own.weft
+out "    fuse c.i c.j"
+weft print own.weft >again.weft
+try "and reads it back" 0 weft print again.weft
+same again.weft
+try "and runs with it" 0 weft run own.weft -t c $data
+same right.txt
+try "another one takes its place" 0 weft explain --schedule "unroll c.k" own.weft
+out "refused  unroll c.k"
+try "explain takes its own" 0 weft explain own.weft
+out "done     fuse c.i c.j"
+cp spmm.weft beside.weft
+echo "split c.j 3 mask" >beside.sched
+try "a schedule beside the program" 0 weft explain beside.weft
+out "done     split c.j 3 mask"
+try "and runs with it, too" 0 weft run beside.weft -t c $data
+same right.txt
+echo "lunch c.j" >beside.sched
+try "one that makes no sense" 1 weft check beside.weft
+err "there is no schedule step lunch"
+{ cat spmm.weft; echo schedule; echo "lunch"; } >own.weft
+try "nor in the program" 1 weft check own.weft
+err "there is no schedule step lunch"
+# Blocks as tiles of registers, buckets as one launch, blocks that have to be exact.
+b=blocks_j
+tile="format J bsr(2, 2)
+    reorder c.blocks.bj_$b c.blocks.k c.blocks.bi_$b
+    cache_read c.blocks B at c.blocks.k
+    parallel c.blocks.ib_$b balance JB_blocks_J
+    tensorize c.blocks.jb_$b"
+for shape in "" " 2 8" " 1 40"; do
+    try "run with tiles of$shape" 0 weft run spmm.weft -t c --schedule "$tile$shape" $data
+    same right.txt
+done
+try "the tile" 0 weft print --after tensorize --schedule "$tile" spmm.weft
+out "        reg v1: f32x"
+try "no tile" 0 weft explain --schedule "tensorize c.j" spmm.weft
+out "refused  tensorize c.j: no loop in it is over rows"
+hyb="format J hyb(2, 1)
+    merge C.init c.b0_0 c.b0_1 c.b1_0 c.b1_1 c.long0 c.long1 by 3 balance J"
+try "buckets in one launch" 0 weft explain --schedule "$hyb" spmm.weft
+out "done     merge"
+try "run with buckets in one launch" 0 weft run spmm.weft -t c --schedule "$hyb" $data
+same right.txt
+try "as text" 0 weft print --after merge --schedule "$hyb" spmm.weft
+out "    c.long1: for r_long1_j in first(R_long1_J, 0, kept_r_long1_j, from)..first("
+try "blocks that are exact" 0 weft run spmm.weft -t c --schedule "split c.k 2 exact" $data
+same right.txt
+try "blocks that are not" 1 weft run spmm.weft -t c --schedule "split c.k 3 exact" $data
+err "a size is no multiple of the blocks that the schedule says are exact"
 finish

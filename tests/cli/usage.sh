@@ -18,7 +18,7 @@ for flag in --help -h help; do
     out "examples:"
     out "usage: weft COMMAND"
 done
-for command in op check print grad run emit cache gen bench list version; do
+for command in op tp linear sh irreps wigner check print grad run emit cache gen bench list version; do
     try "weft $command --help" 0 weft $command --help </dev/null
     none stderr
     out "usage: weft $command"

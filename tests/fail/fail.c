@@ -340,6 +340,20 @@ SCENARIO(the_program_of_an_operator)
     CHECK(out == NULL);
 }
 
+SCENARIO(the_program_of_a_tensor_product)
+{
+    const char *text;
+    weft_prog *out;
+
+    DO(weft_prog_o3(w->ctx, "tp; in1=2x1o; in2=1o; out=0e+1e; mode=uvu", &w->prog));
+    DO(weft_prog_print(w->prog, &text));
+    CHECK_HAS(text, "z: Z[b, sz(p), u, m3(q)] += c[q]");
+    GIVES(WEFT_E_ARG, weft_prog_o3(w->ctx, "tp; in1=2x1o", &out));
+    CHECK(out == NULL);
+    DO(weft_o3_tell(w->ctx, "irreps; of=1o+0e; do=sort", &text));
+    CHECK_HAS(text, "1x0e+1x1o");
+}
+
 SCENARIO(a_gradient_that_does_not_exist)
 {
     const char *wrt[] = { "Y" };
@@ -760,6 +774,19 @@ SCENARIO(results_of_the_run_before_stay_when_a_run_fails)
         DO(weft_run(w->args));
     }
     check_double(w, "Y", 0, 1.5 * 4 + 2 * 6);
+}
+
+SCENARIO(atoms_are_made_and_their_neighbours_found)
+{
+    weft_atoms a;
+    weft_neighbours e;
+
+    DO(weft_atoms_make(w->ctx, "water:molecules=2", &a));
+    DO(weft_atoms_write(w->ctx, &a, test_path("a.xyz")));
+    DO(weft_atoms_make(w->ctx, test_path("a.xyz"), &a));
+    DO(weft_neighbours_make(w->ctx, &a, 3, WEFT_I32, &e));
+    DO(weft_neighbours_write(w->ctx, test_path("a.npz")));
+    CHECK(e.n == 6 && e.nnz >= 12);
 }
 
 SCENARIO(a_graph_is_made_and_goes_through_a_file)

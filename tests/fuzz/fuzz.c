@@ -30,6 +30,7 @@ static const struct Reader {
     { "mtx", fuzz_mtx, fuzz_mtx_seed, NULL, NULL },
     { "npy", fuzz_npy, fuzz_npy_seed, fuzz_npy_mend, NULL },
     { "npz", fuzz_npz, fuzz_npz_seed, fuzz_npz_mend, NULL },
+    { "xyz", fuzz_xyz, fuzz_xyz_seed, NULL, NULL },
     { "inflate", fuzz_inflate, fuzz_inflate_seed, NULL, NULL },
 };
 typedef struct Reader Reader;

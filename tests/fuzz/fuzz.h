@@ -21,8 +21,9 @@ typedef void FuzzMend(uint8_t *p, size_t n);
 /* One change of the reader's own kind to the n bytes, in place, up to FUZZ_MAX; the new size. */
 typedef size_t FuzzChange(uint64_t *rng, uint8_t *p, size_t n);
 
-FuzzRun fuzz_ir, fuzz_mtx, fuzz_npy, fuzz_npz, fuzz_inflate;
-FuzzSeed fuzz_ir_seed, fuzz_mtx_seed, fuzz_npy_seed, fuzz_npz_seed, fuzz_inflate_seed;
+FuzzRun fuzz_ir, fuzz_mtx, fuzz_npy, fuzz_npz, fuzz_xyz, fuzz_inflate;
+FuzzSeed fuzz_ir_seed, fuzz_mtx_seed, fuzz_npy_seed, fuzz_npz_seed, fuzz_xyz_seed,
+    fuzz_inflate_seed;
 FuzzMend fuzz_npy_mend, fuzz_npz_mend;
 FuzzChange fuzz_ir_change;
 

@@ -92,6 +92,7 @@ static Data *read_data(Example *x, const char *path, const char *text)
         give_up(x, path);
     data = copy_data(x->arena, data);
     arena_free(&arena);
+    arena_free(&x->ctx->scratch); /* no call has ended that would have */
     weft_ctx_free(x->ctx);
     return data;
 }

@@ -56,13 +56,25 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
         lower_maps(k);
     }
     if (s->exact || s->tolerance > 0) {
+        LowerTile how = { .bytes = all->bytes,
+                          .registers = 4 << s->seed % 3,
+                          .all = 6 << s->seed % 4 };
+
+        if (all->bytes > 0 && s->seed % 29 != 0)
+            lower_segments(k, how);
         if (all->bytes > 0 && s->seed % 17 != 0)
-            lower_tiles(k, (LowerTile){ .bytes = all->bytes, .registers = 4 << s->seed % 3 });
+            lower_tiles(k, how);
         if (s->seed % 19 != 0)
             lower_begins(k);
+        if (s->seed % 31 != 0)
+            lower_firsts(k);
+        if (s->seed % 23 != 0)
+            lower_row_tiles(k, how);
         lower_panels(k, s->seed % 4 == 1 ? 8 : s->seed % 4 == 2 ? 3 : 0, s->seed % 5 != 0);
         if (all->bytes > 0)
             lower_vectors(k, all->bytes);
+        if (s->seed % 5 != 1)
+            lower_together(k);
         lower_blocks(k);
         lower_ahead(k, s->seed % 2 == 0 ? 4096 : 64);
         if (s->seed % 3 == 1)

@@ -3,7 +3,7 @@
 # Copyright The Weft authors
 #
 # Installs the package into .venv with pip, as its users do, and runs the tests of this folder.
-# `full` installs torch and e3nn too, to compare with.  What cannot be installed is skipped.
+# `full` installs torch, e3nn, ase and matscipy too, to compare with.  What cannot be installed is skipped.
 # Usage: tests/python/run.sh [fast|full] [PYTEST OPTIONS]
 set -u
 cd "$(dirname "$0")/../.."
@@ -33,6 +33,11 @@ if [ "$tier" = full ] && ! { has torch && has e3nn; } &&
     { [ -n "${WEFT_NO_INSTALL:-}" ] || ! install torch==2.13.0 e3nn; }; then
     echo "torch and e3nn cannot be installed"
 fi
+for peer in ase matscipy; do # each alone: one that cannot be installed does not take the other along
+    if [ "$tier" = full ] && ! has $peer && { [ -n "${WEFT_NO_INSTALL:-}" ] || ! install $peer; }; then
+        echo "$peer cannot be installed"
+    fi
+done
 install --no-build-isolation --no-deps --force-reinstall . ||
     { echo "pip install . failed"; exit 1; }
 exec .venv/bin/python -m pytest -q -p no:cacheprovider tests/python "$@"

@@ -326,3 +326,38 @@ def test_import_compiles_nothing(tmp_path):
 def test_a_library_that_is_not_there():
     done = in_python("import weft", WEFT_LIBRARY="/nowhere/libweft.so")
     assert "ImportError" in done.stderr and "WEFT_LIBRARY" in done.stderr
+
+
+def test_held_inputs_are_read_once(data):
+    a, b = data
+    held = weft.Program(SPMM).compile()
+    held.schedule("format J bsr(2, 2)")
+    held.hold("A")
+    before = a @ b
+    for _ in range(2):  # the second has a plan for results that are bound
+        assert np.array_equal(held(A=a, B=b), before)
+    a.data[:] += 1
+    assert np.array_equal(held(A=a, B=b), before)  # nobody has said so
+    assert np.array_equal(held(A=a, B=2 * b), 2 * before)
+    held.changed("A")
+    assert np.array_equal(held(A=a, B=b), a @ b)
+    other = a.copy()
+    other.data[:] -= 3
+    assert np.array_equal(held(A=other, B=b), other @ b)  # another array
+    assert np.array_equal(held(A=a, B=b), a @ b)
+    held.release("A")
+    a.data[:] *= 2
+    assert np.array_equal(held(A=a, B=b), a @ b)
+    with pytest.raises(weft.ArgumentError, match="not held"):
+        held.changed("A")
+    with pytest.raises(weft.ArgumentError, match="written by the program"):
+        held.hold("C")
+
+
+def test_held_inputs_stay_held_when_a_size_is_taken_back():
+    twice = weft.Program(TWICE.format("f32")).compile()
+    x = np.arange(3, dtype=np.float32)
+    twice.hold("X")
+    assert np.array_equal(twice(X=x, n=3), 2 * x)
+    assert np.array_equal(twice(X=x), 2 * x)
+    twice.changed("X")

@@ -21,7 +21,7 @@ geom    : base
 run     : base jit
 tune    : base ir format sched cost
 ops     : base ir format
-o3      : base ir format
+o3      : base ir
 api     : base ir format grad sched emit interp cost lower jit io geom run tune ops o3 weft.h
 '
 
@@ -67,4 +67,12 @@ for file in $(c_files cli examples); do
     done < <(includes_of "$file")
 done
 part "cli and examples: only weft.h"
+
+# What an irrep is stays in o3/ and what hands it out: kernels see programs as any other.
+for file in $(c_files src); do
+    case ${file#"$root"/src/} in o3/* | api/*) continue ;; esac
+    hits=$(grep -niE 'irrep|clebsch|wigner|\bo3\b' "$file" | head -n 3)
+    [ -z "$hits" ] || bad "$file:$hits: only o3/ and api/ know about irreps"
+done
+part "only o3 and api know about irreps"
 finish

@@ -25,8 +25,9 @@ struct Test {
     Test *next;
 };
 
-/* [-v] [SUBSTRING]: runs the tests whose file:name has SUBSTRING; -v names each before it runs.
- * Ends with the line "N passed, N failed"; the exit code is 1 if one failed or none ran. */
+/* [-v | -t] [SUBSTRING]: runs the tests whose file:name has SUBSTRING; -v names each before it
+ * runs, -t gives the processor time of each, with that of the compilers it ran.  Ends with the
+ * line "N passed, N failed"; the exit code is 1 if one failed or none ran. */
 int test_main(int argc, char **argv);
 void test_add(Test *);
 

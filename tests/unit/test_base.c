@@ -225,6 +225,8 @@ TEST(arena_refuses_sizes_that_overflow)
     CHECK_EQ(CATCH(&b.err, arena_array(&b.arena, -1, 8)), ST_NOMEM);
     CHECK_EQ(CATCH(&b.err, arena_array(&b.arena, INT64_MAX / 4, 8)), ST_NOMEM);
     CHECK_EQ(CATCH(&b.err, arena_array(&b.arena, INT64_MAX / 8, 8)), ST_NOMEM);
+    CHECK_EQ(CATCH(&b.err, arena_raw(&b.arena, -1, 8)), ST_NOMEM);
+    CHECK_EQ(CATCH(&b.err, arena_raw(&b.arena, INT64_MAX / 4, 8)), ST_NOMEM);
     CHECK_EQ(CATCH(&b.err, arena_grow(&b.arena, NULL, 1 << 29, &cap, 1)), ST_LIMIT);
     CHECK_EQ(b.inject.calls[INJECT_ALLOC], 0);
     bed_close(&b);

@@ -263,3 +263,70 @@ TEST(what_a_built_axis_costs_is_not_known)
     CHECK_EQ(CATCH(&b.err, cost_shape(&b.arena, p, ir_env(&b.arena, p), &b.m, &s)), ST_LIMIT);
     arena_free(&b.arena);
 }
+
+TEST(hints_pay_where_a_table_is_far)
+{
+    Bed b;
+    CostShape s;
+    CostLoops l = { .bytes = 32, .registers = 8, .ahead = 16 };
+    double asked;
+
+    bed_open(&b);
+    s = shape_of(&b, "program p(m, n, f)\naxis I = m, E(I) = seg : j < n, K = f\n"
+                     "f32 A[E], B[n, K], C[m, K]\nc: C[i, k] += A[e] * B[j(e), k]\n");
+    asked = cost_loops(&s, &b.m, &l, 1);
+    l.ahead = 0;
+    CHECK(cost_loops(&s, &b.m, &l, 1) < asked); /* five rows are near: a hint is work for nothing */
+    s.gather[0].table = s.gather[0].like = 1e9;
+    s.gather[0].count = 1e7;
+    CHECK(cost_loops(&s, &b.m, &l, 1) > asked);
+    asked = cost_loops(&s, &b.m, &l, 1);
+    l.ahead = 16;
+    CHECK(cost_loops(&s, &b.m, &l, 1) < asked);
+    arena_free(&b.arena);
+}
+
+TEST(what_a_variable_hangs_on_counts_wherever_it_is_named)
+{
+    Bed b;
+    CostShape s;
+
+    bed_open(&b);
+    /* a row that only the data tell: of an entry, of a sum of coordinates, of an element */
+    s = shape_of(&b, "program p(m, n, f)\naxis I = m, E(I) = seg : j < n, K = f, R = n, S(R) = 4\n"
+                     "f32 X[S], C[m]\nc: for i, e, s in S(j(e)): C[i] += X[s]\n");
+    CHECK_EQ(s.ngather, 1);
+    CHECK_NEAR(s.gather[0].count, 4, 0);
+    CHECK_NEAR(s.gather[0].row, 16, 0);
+    s = shape_of(&b, "program p(m, n, f)\naxis I = m, E(I) = seg : j < n, R = n, S(R) = 4\n"
+                     "f32 X[S], C[m]\n"
+                     "c: for i, e, s in S((j(e) + i) % n): C[i] += exp(X[s]) * max(X[s], 0)\n");
+    CHECK_EQ(s.ngather, 1);
+    CHECK_NEAR(s.gather[0].count, 4, 0);
+    CHECK_NEAR(s.flops[0], 4 * 4 * (10 + 1 + 1 + 1), 0);
+    s = shape_of(&b, "program p(m, n, f)\naxis I = m, E(I) = seg : j < n, R = n, S(R) = 4\n"
+                     "i64 Q[m]\nf32 X[S], C[m]\n"
+                     "c: for i, s in S((Q[i] + 1) % n): C[i] += X[s]\n");
+    CHECK_EQ(s.ngather, 1);
+    CHECK_NEAR(s.gather[0].count, 3, 0);
+    /* and one that is in order */
+    s = shape_of(&b, "program p(m, n, f)\naxis I = m, E(I) = seg : j < n, R = n, S(R) = 4\n"
+                     "f32 X[S], C[m]\nc: for i, s in S((2 * i + 1) % n): C[i] += X[s]\n");
+    CHECK_EQ(s.ngather, 0);
+    arena_free(&b.arena);
+}
+
+TEST(more_tables_than_are_counted_are_left_out)
+{
+    Bed b;
+    CostShape s;
+
+    bed_open(&b);
+    s = shape_of(&b, "program p(m, n, f)\naxis I = m, E(I) = seg : j < n\n"
+                     "f32 X[n], C[m]; f64 D[n]; i64 Q[n]\n"
+                     "c: for i, e: C[i] += X[j(e)] + X[n - 1 - j(e)] + X[j(e) % 2] + X[j(e) % 3]"
+                     " + X[j(e) / 2] + X[j(e) / 3] + X[j(e) / 4] + X[Q[j(e)] % 5]\n"
+                     "d: for i, e: D[j(e)] += -X[j(e)]\n");
+    CHECK_EQ(s.ngather, COST_GATHERS);
+    arena_free(&b.arena);
+}

@@ -5,6 +5,10 @@
 #include "unit/api_bed.h"
 
 #include "api/api_int.h"
+#include "io/io.h"
+#include "unit/trap.h"
+
+#include <math.h>
 
 static const int64_t *start, *col;
 static weft_graph g;
@@ -185,6 +189,112 @@ TEST(a_graph_goes_through_files)
     close_prog();
 }
 
+/* An array of whole numbers by its name; type IO_F32: floats, ndim 2: a column. */
+#define MEMBER(what, kind, rank, ...)                                                             \
+    {                                                                                             \
+        .name = what, .type = kind, .ndim = rank,                                                 \
+        .n = (int64_t)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), .data = (int64_t[]) \
+        {                                                                                         \
+            __VA_ARGS__                                                                           \
+        }                                                                                         \
+    }
+#define INTS(what, ...) MEMBER(what, IO_I64, 1, __VA_ARGS__)
+
+static void write_archive(IoArray *array, int n)
+{
+    Err err = { 0 };
+    Arena arena;
+    Text out = { .arena = &arena };
+
+    arena_init(&arena, &os_libc, &err);
+    for (int i = 0; i < n; i++) {
+        int64_t length = array[i].n;
+
+        array[i].dim[0] = length;
+        array[i].dim[1] = 1;
+        for (int64_t k = 0; k < length && array[i].type == IO_I32; k++)
+            ((int32_t *)array[i].data)[k] = (int32_t)((int64_t *)array[i].data)[k];
+    }
+    CHECK_EQ(CATCH(&err, (io_npz_print(&out, &(IoNpz){ n, array }),
+                          file_write(&arena, test_path("a.npz"), out.s, out.n))),
+             ST_OK);
+    arena_free(&arena);
+}
+
+#define ARCHIVE(...)                                     \
+    do {                                                 \
+        IoArray list[] = { __VA_ARGS__ };                \
+        write_archive(list, sizeof list / sizeof *list); \
+    } while (0)
+
+static void is_read(int64_t m, int64_t n, int64_t nnz)
+{
+    make(test_path("a.npz"));
+    CHECK_EQ(g.m, m);
+    CHECK_EQ(g.n, n);
+    CHECK_EQ(g.nnz, nnz);
+}
+
+TEST(the_names_of_other_programs_are_understood)
+{
+    ctx = weft_ctx_new();
+    ARCHIVE(INTS("start", 0, 2, 3), INTS("col", 0, 4, 2), INTS("n", 7));
+    is_read(2, 7, 3);
+    CHECK_EQ(col[1], 4);
+    ARCHIVE(INTS("indptr", 0, 2, 3), INTS("indices", 0, 4, 2), INTS("shape", 2, 9));
+    is_read(2, 9, 3);
+    ARCHIVE(MEMBER("indptr", IO_I32, 1, 0, 2, 3), MEMBER("indices", IO_I32, 1, 1, 0, 2));
+    is_read(2, 3, 3); /* columns: the largest there is */
+    CHECK_EQ(col[0], 0);
+    ARCHIVE(INTS("indptr", 0, 1, 1, 1, 1), INTS("indices", 0), INTS("shape", 3));
+    is_read(4, 4, 1); /* and no fewer than rows */
+    ARCHIVE(INTS("row", 3, 0, 3), INTS("col", 1, 1, 0));
+    is_read(4, 4, 3);
+    CHECK_EQ(start[3], 1);
+    ARCHIVE(INTS("head", 0, 1), INTS("tail", 5, 0), INTS("n", 6));
+    is_read(6, 6, 2);
+    ARCHIVE(INTS("row", 1), INTS("head", 0, 1), INTS("tail", 0, 0));
+    is_read(2, 2, 2);
+    close_prog();
+}
+
+static void is_refused(const char *why)
+{
+    BAD(weft_graph_make(ctx, test_path("a.npz"), WEFT_I64, &g), WEFT_E_BIND, why);
+}
+
+TEST(a_file_that_holds_no_graph_is_refused)
+{
+    ctx = weft_ctx_new();
+    ARCHIVE(INTS("start", 0, 2, 3), INTS("values", 0, 4, 2));
+    is_refused("has no graph: neither start and col");
+    ARCHIVE(MEMBER("start", IO_F64, 1, 0, 2), INTS("col", 0));
+    is_refused("start must be integers in one dimension");
+    ARCHIVE(INTS("start", 0, 1), MEMBER("col", IO_I64, 2, 0));
+    is_refused("col must be integers in one dimension");
+    ARCHIVE(INTS("start", 0, 1, 3), INTS("col", 0, 1));
+    is_refused("the starts are not those of 2 entries");
+    ARCHIVE(INTS("start", 1, 2), INTS("col", 0, 1));
+    is_refused("the starts are not those of 2 entries");
+    ARCHIVE(INTS("start", 0, 2, 1, 3), INTS("col", 0, 1, 2));
+    is_refused("the starts fall at row 1");
+    ARCHIVE(INTS("start", 0, 1), INTS("col", 3), INTS("n", 2));
+    is_refused("entry 0 is at (0, 3), outside 1 x 2");
+    ARCHIVE(INTS("start", 0, 1), INTS("col", -1), INTS("n", 2));
+    is_refused("entry 0 is at (0, -1), outside 1 x 2");
+    ARCHIVE(INTS("row", -1, 0), INTS("col", 0, 0));
+    is_refused("entry 0 is at (-1, 0), outside 1 x 1");
+    ARCHIVE(INTS("start", 0, 0), INTS("col", 0), INTS("n", -2));
+    is_refused("the starts are not those");
+    ARCHIVE(INTS("row", 0), INTS("col", 0), INTS("n", -2));
+    is_refused("1 rows and -2 columns");
+    ARCHIVE(INTS("row", 0, 1), INTS("col", 0));
+    is_refused("row and col differ in length");
+    write_text("d.mtx", "%%MatrixMarket matrix array real general\n1 1\n2\n");
+    BAD(weft_graph_make(ctx, test_path("d.mtx"), WEFT_I64, &g), WEFT_E_BIND, "is a dense matrix");
+    close_prog();
+}
+
 TEST(narrow_arrays_hold_the_same)
 {
     weft_graph narrow;
@@ -246,5 +356,28 @@ TEST(a_machine_that_cannot_be_measured_is_guessed)
     CHECK_EQ(shape[0], 2);
     BAD(weft_args_shape(args, "m", shape), WEFT_E_ARG, "is a size");
     BAD(weft_args_cost(args, 1, &cost), WEFT_E_BIND, "is not bound");
+    BAD(weft_args_predict(args, NULL, 1, &rate), WEFT_E_BIND, "is not bound");
+    bind("A", (float[]){ 1, 2 }, WEFT_F32, 1, SHAPE(2));
+    bind("B", (float[15]){ 0 }, WEFT_F32, 2, SHAPE(5, 3));
+    OK(weft_args_cost(args, 0, &cost));
+    CHECK_NEAR(cost.flops, 12, 0);
+    for (int threads = 0; threads < 2; threads++) {
+        OK(weft_args_predict(args, threads == 0 ? NULL : "panel 16; pack 1", threads, &rate));
+        CHECK(isfinite(rate) && rate > 0);
+    }
+    BAD(weft_args_predict(args, "panel x", 1, &rate), WEFT_E_ARG, "panel");
+    BAD(weft_args_predict(args, NULL, 1, NULL), WEFT_E_ARG, "seconds is NULL");
+    CHECK_EQ(weft_args_predict(NULL, NULL, 1, &rate), WEFT_E_ARG);
+    close_prog();
+}
+
+TEST(the_shape_of_what_a_run_builds_is_not_known_before)
+{
+    int64_t shape[2];
+
+    open_prog("program p(n)\naxis I = n, U(I) = built : load < n\nf64 C[I, U]\n"
+              "u: for i: U(i) |= i\nc: for i: C[i, i] = 1\n");
+    OK(weft_args_size(args, "n", 3));
+    BAD(weft_args_shape(args, "C", shape), WEFT_E_ARG, "the shape of C is known after a run only");
     close_prog();
 }

@@ -251,6 +251,24 @@ TEST(variables_reach_the_output_as_themselves_through_a_value_or_not_at_all)
         { "u: U(i) |= j(e)", "i", REACH_SCATTER },
         { "u: U(i) |= j(e)", "e", REACH_SCATTER },
         { "for i, e, k: U(i) |= j(e)", "k", REACH_NONE },
+        /* digits of a number: each has a place of its own */
+        { "for k, t in 4: X[k * 4 + t] += 1", "t", REACH_SPATIAL },
+        { "for k, t in 4: X[k * 4 + t] += 1", "k", REACH_SPATIAL },
+        { "for k, t in 4: X[t + 4 * k] += 1", "t", REACH_SPATIAL },
+        { "for k, t in 3: X[t + 4 * k] += 1", "k", REACH_SPATIAL },
+        { "for k, t in 3, h in 2: X[(k * 3 + t) * 2 + h] += 1", "k", REACH_SPATIAL },
+        { "for k, t in 3, h in 2: X[(k * 3 + t) * 2 + h] += 1", "t", REACH_SPATIAL },
+        { "for k, t in 3, h in 2: X[(k * 3 + t) * 2 + h] += 1", "h", REACH_SPATIAL },
+        /* and these do not: the digits overlap, or nobody knows how many there are */
+        { "for k, t in 5: X[k * 4 + t] += 1", "t", REACH_SCATTER },
+        { "for k, t in 5: X[k * 4 + t] += 1", "k", REACH_SCATTER },
+        { "for k, t in m: X[k * 4 + t] += 1", "t", REACH_SCATTER },
+        { "for i, k: X[k * 4 + i] += 1", "k", REACH_SCATTER },
+        { "for k, t in 4: X[k * m + t] += 1", "t", REACH_SCATTER },
+        { "for k, t in 4: X[k + t] += 1", "t", REACH_SCATTER },
+        { "for e, k: X[k * 4 + j(e)] += 1", "k", REACH_SCATTER },
+        { "for e, k: X[k * 4 + loc(e)] += 1", "k", REACH_SCATTER },
+        { "for k, t in 4: X[k * 4 + t + 1] += 1", "t", REACH_SCATTER },
     };
     Bed b;
 

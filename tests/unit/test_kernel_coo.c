@@ -136,3 +136,44 @@ TEST(what_hangs_on_entries_goes_with_them)
     check_floats("Y", (float[]){ 30, 504, 21 }, 3);
     close_prog();
 }
+
+/* Statements that a transpose serves, and others it cannot: the same bits as the interpreter's. */
+TEST(what_cannot_go_by_columns_stays_as_it_is)
+{
+    static const char *const text[] = {
+        /* one array by row and by column, in both orders */
+        "for i, e:\n    a: C[i] += A[e]\n    b: C[j(e)] += 2 * A[e]\n    c: D[i] += A[e]\n",
+        "for i, e:\n    b: C[j(e)] += 2 * A[e]\n    a: C[i] += A[e]\n    c: D[j(e)] += A[e]\n",
+        /* rows that the data name */
+        "c: for i, e, f in E(j(e)): C[j(f)] += A[e] * A[f]\nd: for i, e: D[j(e)] += A[e]\n",
+        /* a loop between the row and its entries */
+        "c: for i, k in 3, e: C[j(e)] += A[e] * (k + 1)\nd: for i: D[i] = 1\n",
+        /* what an entry is numbered, among all and in its row */
+        "c: for i, e: C[j(e)] += pos(e)\nd: for i, e: D[j(e)] += loc(e) * A[e]\n",
+    };
+    int64_t start[] = { 0, 2, 3, 3, 6 }, column[] = { 1, 3, 0, 3, 1, 3 };
+    float value[] = { 1, -2, 3, 0.5f, 4, 8 };
+
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+        char all[400];
+        float want[8];
+        weft_tensor c, d;
+
+        snprintf(all, sizeof all,
+                 "program p(n)\naxis I = n, E(I) = seg : j < n\nf32 A[E], C[n], D[n]\n%s", text[i]);
+        open_kernel(all);
+        bind("E.start", start, WEFT_I64, 1, SHAPE(5));
+        bind("E.j", column, WEFT_I64, 1, SHAPE(6));
+        bind("A", value, WEFT_F32, 1, SHAPE(6));
+        OK(weft_run(args));
+        OK(weft_args_get(args, "C", &c));
+        OK(weft_args_get(args, "D", &d));
+        memcpy(want, c.data, 16);
+        memcpy(want + 4, d.data, 16);
+        OK(weft_kernel_run(kernel, args));
+        CHECK_STR(info_of(kernel).target, "c");
+        check_floats("C", want, 4);
+        check_floats("D", want + 4, 4);
+        close_prog();
+    }
+}

@@ -185,6 +185,23 @@ TEST(a_plan_is_made_for_new_structure_only_and_told_of)
     close_prog();
 }
 
+TEST(no_entries_are_the_same_as_no_entries)
+{
+    int64_t none[4] = { 0 };
+
+    open_kernel(spmm);
+    for (int run = 0; run < 2; run++) {
+        bind("J.start", none, WEFT_I64, 1, SHAPE(4));
+        bind("J.coord", NULL, WEFT_I32, 1, SHAPE(0));
+        bind("A", NULL, WEFT_F32, 1, SHAPE(0));
+        bind("B", dense_b, WEFT_F32, 2, SHAPE(4, 2));
+        OK(weft_kernel_run(kernel, args));
+        check_floats("C", (float[6]){ 0 }, 6);
+        CHECK_EQ(plan_of(args).made, 1);
+    }
+    close_prog();
+}
+
 TEST(a_fault_in_structure_is_told_as_the_interpreter_tells_it)
 {
     static const struct {
@@ -377,12 +394,14 @@ static void run_far(float *b, float *c, int64_t rows, const Term *term)
     close_prog();
 }
 
+/* Rows that are known to be different need no transpose, which would go through all of C. */
 static void far_rows(float *b, float *c)
 {
     static const Term term[] = { { 3, FAR - 1, 2 }, { FAR - 2, 5, 3 }, { FAR - 2, FAR - 1, 5 } };
     int32_t row[] = { 3, FAR - 2 }, start[] = { 0, 1, 3 }, coord[] = { FAR - 1, 5, FAR - 1 };
 
-    open_kernel("program far(q, m, n, f)\naxis I = q : r < m, E(I) = seg : j < n, K = f\n"
+    open_kernel("program far(q, m, n, f)\n"
+                "axis I = q : r < m unique, E(I) = seg : j < n, K = f\n"
                 "f32 A[E], B[n, K]\ninout f32 C[m, K]\nc: C[r(i), k] += A[e] * B[j(e), k]\n");
     bind("I.r", row, WEFT_I32, 1, SHAPE(2));
     bind("E.start", start, WEFT_I32, 1, SHAPE(3));

@@ -3,6 +3,7 @@
  *
  * Kernels under schedules: the same results, whatever the vector registers, the tail of a row and
  * the number of threads; and what a program and a kernel do with a schedule. */
+#include "sched/step.h"
 #include "unit/kernel_bed.h"
 
 enum { ROWS = 9, COLUMNS = 11, ENTRIES = 39, WIDEST = 70 };
@@ -292,7 +293,12 @@ TEST(steps_are_listed)
 
     for (int i = 0; i < SCHED_STEPS; i++)
         CHECK_STR(weft_list("steps", i, &note), sched_step[i].name);
-    CHECK(weft_list("steps", SCHED_STEPS, &note) == NULL);
+    for (int i = 0; step_table[i].name != NULL; i++) {
+        CHECK_STR(weft_list("steps", SCHED_STEPS + i, &note), step_table[i].name);
+        CHECK_STR(note, step_table[i].note);
+        CHECK(strncmp(note, step_table[i].args, strlen(step_table[i].args)) == 0);
+    }
+    CHECK(weft_list("steps", 1000, &note) == NULL);
 }
 
 /* A register would be read from there, and stored to. */

@@ -158,3 +158,25 @@ TEST(keys_and_rows_are_looked_at)
         bed_close(&b);
     }
 }
+
+TEST(an_axis_below_a_built_one_that_no_phase_builds_is_empty)
+{
+    Bed b;
+
+    bed_open(&b, "program p(m, n) stage loops\n"
+                 "axis I = m, U(I) = built : load < n, T(U) = built : load < n\n"
+                 "i64 C[U], X[T], K[I]\n"
+                 "phase u for i in 0..m\n    build U(i)\n        for k in 0..i\n"
+                 "            U |= k\n"
+                 "phase c for u in 0..size(U)\n    C[u] = T.start[u + 1]\n"
+                 "phase x for t in 0..size(T)\n    X[t] = 1\n"
+                 "phase k for i in 0..m\n    K[i] = size(U) * 10 + size(T)\n");
+    bed_size(&b, "m", 3);
+    bed_size(&b, "n", 4);
+    I64(&b, "K", 0, 0, 0);
+    bed_run(&b);
+    WANT_INT(&b, "C", 0, 0, 0);
+    WANT_INT(&b, "K", 30, 30, 30);
+    CHECK_EQ(bed_array(&b, "X")->n, 0);
+    bed_close(&b);
+}

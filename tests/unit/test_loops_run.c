@@ -365,6 +365,11 @@ TEST(a_fused_product_is_rounded_once)
     CHECK_SAME(bed_f(&b, "Y", 0), -0x1p-24); /* the product by itself is 1 in f32 */
     WANT_INT(&b, "W", 4, 3, 3);
     bed_close(&b);
+    LOOPS(&b, EACH "    Y[i] = fma(X[0], X[1], -1.0)\n");
+    F64(&b, "X", 1 + 0x1p-30, 1 - 0x1p-30, 0);
+    bed_run(&b);
+    CHECK_SAME(bed_f(&b, "Y", 0), -0x1p-60);
+    bed_close(&b);
 }
 
 TEST(the_side_that_is_not_chosen_is_not_looked_at)

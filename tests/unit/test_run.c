@@ -479,6 +479,57 @@ TEST(blocks_start_at_a_cache_line)
     CHECK(inject_is_clean(&j));
 }
 
+/* An Os that notes which pages are to be large. */
+typedef struct Pages {
+    Os os; /* first */
+    char *first;
+    size_t bytes;
+    int calls;
+} Pages;
+
+static void note_large(const Os *os, void *p, size_t n)
+{
+    Pages *pages = (Pages *)(uintptr_t)os;
+
+    pages->first = p;
+    pages->bytes = n;
+    pages->calls++;
+}
+
+TEST(long_blocks_ask_for_large_pages_and_short_ones_do_not)
+{
+    enum { LARGE = 1 << 21 };
+    static const struct {
+        int64_t bytes;
+        size_t asked;
+    } cases[] = { { 0, 0 },
+                  { 4 * LARGE - 1, 0 },
+                  { 4 * LARGE, 4 * LARGE },
+                  { 4 * LARGE + 1, 4 * LARGE },
+                  { 6 * LARGE - 1, 5 * LARGE } };
+    Inject j;
+
+    inject_init(&j, &os_libc);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Pages pages = { .os = os_libc };
+        char *p;
+
+        pages.os.large = note_large;
+        p = run_alloc(&pages.os, cases[i].bytes);
+        CHECK(p != NULL && (uintptr_t)p % RUN_LINE == 0);
+        CHECK_EQ(pages.calls, cases[i].asked > 0);
+        CHECK_EQ(pages.bytes, cases[i].asked);
+        if (cases[i].asked > 0)
+            CHECK(pages.first == p && (uintptr_t)p % LARGE == 0);
+        run_free(&pages.os, p);
+        p = run_alloc(&j.os, cases[i].bytes); /* the real hint, and all of the block is there */
+        CHECK(p != NULL);
+        memset(p, 1, (size_t)cases[i].bytes);
+        run_free(&j.os, p);
+    }
+    CHECK(inject_is_clean(&j));
+}
+
 /* Executors: backwards on this thread, one thread a task, and one that does nothing. */
 typedef struct Seen {
     int64_t calls, most;

@@ -31,6 +31,9 @@ typedef struct Fake {
     size_t refuse; /* blocks of at least this size; 0: none */
     void (*at_alloc)(struct Fake *);
     Pool *pool;
+    pthread_t caller;
+    int caller_cpu, helper_cpu; /* where they say they are */
+    atomic_int left, left_from; /* helpers that were sent away, and from where */
 } Fake;
 
 static Fake *self(const Os *os)
@@ -427,6 +430,79 @@ TEST(a_thread_of_the_pool_helps_and_takes_no_signals_but_its_own)
         CHECK_EQ(m.blocked, 1);
     }
     pool_free(pool);
+}
+
+static int fake_cpu(const Os *os)
+{
+    Fake *f = self(os);
+
+    return pthread_equal(pthread_self(), f->caller) ? f->caller_cpu : f->helper_cpu;
+}
+
+static void fake_leave(const Os *os, int cpu)
+{
+    Fake *f = self(os);
+
+    CHECK(!pthread_equal(pthread_self(), f->caller));
+    f->left_from = cpu;
+    f->left++;
+}
+
+/* Whether a helper was asked to leave its CPU before it worked; both threads are in the phase. */
+static bool leaves(int cpus, int caller_cpu, int helper_cpu)
+{
+    const RunPhase phase = { .fn = meet, .n = 2, .grain = 1 };
+    Fake f = fake_new();
+    Meeting m = { .caller = pthread_self() };
+    void *array[] = { &m };
+    Pool *pool;
+
+    f.os.cpu = fake_cpu;
+    f.os.leave = fake_leave;
+    f.cpus = cpus;
+    f.caller = pthread_self();
+    f.caller_cpu = caller_cpu;
+    f.helper_cpu = helper_cpu;
+    f.left_from = -1;
+    pool = new_pool(&f.os, 2);
+    CHECK_EQ(run_phases(pool, &phase, 1, array, NULL), 0);
+    CHECK_EQ(m.here, 2);
+    pool_free(pool);
+    CHECK(is_clean(&f));
+    CHECK_EQ(f.left_from, f.left > 0 ? caller_cpu : -1);
+    return f.left > 0;
+}
+
+TEST(a_helper_leaves_the_cpu_of_the_caller)
+{
+    CHECK(leaves(4, 3, 3));
+    CHECK(leaves(2, 0, 0));
+    CHECK(!leaves(4, 3, 1)); /* is elsewhere already */
+    CHECK(!leaves(1, 0, 0)); /* has nowhere to go */
+}
+
+/* What the system's table does: the thread may run where it could before, and is somewhere else
+ * unless that was the only CPU. */
+TEST(leaving_a_cpu_forbids_it_only_for_a_moment)
+{
+    cpu_set_t before, one, now;
+    int cpu, cpus = os_libc.cpus(&os_libc);
+
+    CHECK_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+    cpu = os_libc.cpu(&os_libc);
+    CHECK(CPU_ISSET((size_t)cpu, &before));
+    CPU_ZERO(&one);
+    CPU_SET((size_t)cpu, &one);
+    CHECK_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    os_libc.leave(&os_libc, cpu); /* there is no other */
+    CHECK_EQ(os_libc.cpu(&os_libc), cpu);
+    CHECK_EQ(sched_getaffinity(0, sizeof now, &now), 0);
+    CHECK(CPU_EQUAL(&now, &one));
+    CHECK_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+    os_libc.leave(&os_libc, cpu);
+    CHECK_EQ(sched_getaffinity(0, sizeof now, &now), 0);
+    CHECK(CPU_EQUAL(&now, &before));
+    CHECK_EQ(os_libc.cpus(&os_libc), cpus);
 }
 
 typedef struct Lanes {

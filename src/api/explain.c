@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * What a schedule does to a program, step by step: each that is taken, each that is refused and
+ * why, and the loops that there are in the end, by name. */
+#include "api/api_int.h"
+#include "lower/lower.h"
+#include "sched/step.h"
+
+#include <string.h>
+
+static bool is_number(const char *s, int64_t *n)
+{
+    return num_parse_int(s, strlen(s), n) && *n >= 0;
+}
+
+static bool is_pass(const char *name)
+{
+    const Pass *s = api_pass;
+
+    while (s->name != NULL && strcmp(s->name, name) != 0)
+        s++;
+    return s->name != NULL;
+}
+
+/* The place in the text after item `count`, or, where that is less than 0, after the last step of
+ * this name; NULL: there is none.  *pass: of the last step before it that belongs to one. */
+static const char *end_of(const char *text, int64_t count, const char *name, const char **pass)
+{
+    const char *s = text, *end = count == 0 ? text : NULL, *now = "positions";
+    SchedItem at;
+
+    *pass = now;
+    for (int64_t i = 1; text != NULL && sched_next(&s, &at); i++) {
+        const Step *step = step_named(at.s, at.nword);
+
+        if (step != NULL && step->stage == STAGE_LOOPS)
+            now = "lanes";
+        else if (step != NULL && step->stage == STAGE_POSITIONS && strcmp(now, "lanes") != 0)
+            now = "steps";
+        if (count < 0 ? strlen(name) == at.nword && memcmp(at.s, name, at.nword) == 0
+                      : i == count) {
+            end = at.s + at.n;
+            *pass = now;
+        }
+    }
+    return end;
+}
+
+const char *api_until(weft_ctx *ctx, const char *where, const char **sched)
+{
+    int64_t count = -1;
+    const char *pass, *end;
+    char *text;
+
+    if (is_pass(where) ||
+        (!is_number(where, &count) && step_named(where, strlen(where)) == NULL))
+        return where;
+    end = end_of(*sched, count, where, &pass);
+    if (end == NULL)
+        err_throw(&ctx->err, ST_ARG, count >= 0 ? "the schedule has fewer than %s steps"
+                                                : "the schedule has no step %s",
+                  where);
+    text = arena_alloc(&ctx->scratch, (size_t)(end - *sched) + 1);
+    memcpy(text, *sched, (size_t)(end - *sched));
+    *sched = text;
+    return pass;
+}
+
+static void take(Prog *p, const StepLine *line, const StepTarget *target)
+{
+    if (line->step->apply != NULL)
+        step_apply(p, line, target);
+    else
+        api_formats(p, line->text);
+}
+
+/* False when it was refused, with the reason in the context. */
+static bool try(weft_ctx *ctx, Prog *p, const StepLine *line, const StepTarget *target)
+{
+    jmp_buf trap, *outer = ctx->err.trap;
+    volatile bool good = false;
+
+    ctx->err.trap = &trap;
+    if (setjmp(trap) == 0) {
+        take(p, line, target);
+        good = true;
+    }
+    ctx->err.trap = outer;
+    if (!good && ctx->err.code != ST_ARG)
+        err_jump(&ctx->err);
+    return good;
+}
+
+static void explain_step(weft_ctx *ctx, Text *out, Prog *p, const StepLine *line,
+                         const StepTarget *target)
+{
+    const char *why = ctx->err.msg;
+    size_t n = strlen(line->text);
+
+    if (try(ctx, p, line, target)) {
+        text_f(out, "done     %s\n", line->text);
+        return;
+    }
+    if (strncmp(why, line->text, n) == 0 && strncmp(why + n, ": ", 2) == 0)
+        why += n + 2;
+    text_f(out, "refused  %s: %s\n", line->text, why);
+    err_clear(&ctx->err);
+}
+
+static void explain_steps(weft_ctx *ctx, Text *out, Prog *p, const char *text, const Aim *aim)
+{
+    StepTarget target = api_step_target(aim);
+    StepLine *line;
+    int n = step_lines(p, text, &line);
+
+    for (int i = 0; i < n; i++)
+        if (line[i].step->stage == p->stage)
+            explain_step(ctx, out, p, &line[i], &target);
+}
+
+static void list_loops(Text *out, const Node *n, int depth)
+{
+    if (n->kind == N_FOR && n->label != NULL) {
+        text_f(out, "%*s%s.%s%s\n", 2 * depth + 2, "", n->label, loop_path(n),
+               n->how == FOR_PARALLEL ? "  parallel" : n->lanes > 1 ? "  in lanes" : "");
+        depth++;
+    }
+    for (int i = 0; i < n->nbody; i++)
+        list_loops(out, n->body[i], depth);
+}
+
+/* The passes between two stages of steps; those that a plan is needed for are left out. */
+static void lower_on(Prog *p, const Aim *aim, const char *pass)
+{
+    const Pass *last = api_find_pass(p, pass);
+
+    if (p->stage <= last->needs)
+        api_lower_to(p, aim, true, last);
+}
+
+static const char *explain(weft_ctx *ctx, weft_prog *prog)
+{
+    Aim aim = api_aim_at(&ctx->err, api_isa(ctx), prog->sched);
+    Text out = { .arena = &api_box(ctx)->arena };
+    const char *steps = aim.sched.text;
+    Prog *p;
+
+    body_check(prog->body);
+    p = ir_copy(&ctx->scratch, prog->body->prog);
+    aim.sched.text = NULL; /* taken here, one by one */
+    text_put(&out, "", 0);
+    if (p->stage == STAGE_COORDINATES) {
+        explain_steps(ctx, &out, p, steps, &aim);
+        lower_on(p, &aim, "positions");
+    }
+    if (p->stage == STAGE_POSITIONS) {
+        explain_steps(ctx, &out, p, steps, &aim);
+        text_str(&out, "loops:\n");
+        for (int i = 0; i < p->nphase; i++)
+            list_loops(&out, p->phase[i], 0);
+        step_cut_tails(p);
+        lower_on(p, &aim, "checks");
+    }
+    explain_steps(ctx, &out, p, steps, &aim);
+    box_drop(prog->printed);
+    prog->printed = api_keep(ctx);
+    return out.s;
+}
+
+weft_status weft_prog_explain(weft_prog *prog, const char **out)
+{
+    weft_ctx *ctx = api_ctx_of(prog, TAG_PROG);
+
+    if (out != NULL)
+        *out = NULL;
+    API_ENTER(ctx);
+    api_need(ctx, out, "out");
+    *out = explain(ctx, prog);
+    return api_leave(ctx);
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Elements that are several apart from lane to lane.  Where a vector loop uses all that lie between
+ * two iterations, a window, they are loaded as registers of neighbours and taken apart there, and
+ * put together again when they are stored; the functions that do so are written for each distance.
+ * Others are loaded and stored one by one. */
+#include "emit/emit_int.h"
+
+typedef struct Cells { /* elements of a loop body, each once */
+    Expr **cell;
+    LoopIndex *x;
+    int *window;
+    bool *done; /* loaded; stored */
+    int n, cap;
+} Cells;
+
+struct Strides { /* of the vector loop that is being written */
+    const Node *loop;
+    Cells load, store;
+};
+
+static int find(const Cells *c, const Expr *cell)
+{
+    int i = 0;
+
+    while (i < c->n && c->cell[i] != cell)
+        i++;
+    return i < c->n ? i : -1;
+}
+
+static bool is_strided(Expr *cell, const Local *v, LoopIndex *x)
+{
+    return loop_index_of(cell, v, x) && x->stride != 0 && x->stride != 1;
+}
+
+static void add(Emit *o, Cells *c, Expr *cell, const Local *v)
+{
+    LoopIndex x;
+
+    if (!is_strided(cell, v, &x) || find(c, cell) >= 0 || ir_type[cell->buf->type].bytes < 4)
+        return;
+    if (c->n == c->cap) {
+        int cap = c->cap;
+
+        c->cell = arena_grow(o->p->arena, c->cell, c->n, &cap, sizeof *c->cell);
+        cap = c->cap;
+        c->x = arena_grow(o->p->arena, c->x, c->n, &cap, sizeof *c->x);
+        c->cap = cap;
+    }
+    c->cell[c->n] = cell;
+    c->x[c->n++] = x;
+}
+
+static void place_windows(Emit *o, Cells *c)
+{
+    c->window = arena_array(o->p->arena, c->n, sizeof *c->window);
+    c->done = arena_array(o->p->arena, c->n, sizeof *c->done);
+    loop_windows(o->p, c->x, c->n, c->window);
+}
+
+typedef struct Loads {
+    Emit *o;
+    Strides *s;
+} Loads;
+
+static void see_load(Expr *e, void *ctx)
+{
+    Loads *l = ctx;
+
+    if (e->op == OP_cell && ir_is_float(e) &&
+        !emit_writes(l->s->loop->body, l->s->loop->nbody, e->buf))
+        add(l->o, &l->s->load, e, l->s->loop->local);
+}
+
+static bool is_store_once(const Node *loop, const Node *n)
+{
+    int times = 0;
+
+    for (int i = 0; i < loop->nbody; i++)
+        times += loop->body[i]->kind == N_STORE && loop->body[i]->out == n->out;
+    return times == 1 && n->out->op == OP_cell && (n->op == A_SET || n->op == A_ADD);
+}
+
+/* What the nodes of the loop itself, not of loops inside, load and store. */
+static Strides *strides_of(Emit *o, const Node *loop)
+{
+    Strides *s = arena_alloc(o->p->arena, sizeof *s);
+    Loads l = { o, s };
+    Memo met = { 0 };
+
+    *s = (Strides){ .loop = loop };
+    for (int i = 0; i < loop->nbody; i++) {
+        const Node *n = loop->body[i];
+
+        if (n->kind == N_LET || n->kind == N_STORE)
+            ir_visit(o->p, n->value, see_load, &l, &met);
+        if (n->kind == N_STORE && is_store_once(loop, n)) {
+            add(o, &s->store, n->out, loop->local);
+            if (n->op == A_ADD)
+                add(o, &s->load, n->out, loop->local);
+        }
+    }
+    place_windows(o, &s->load);
+    place_windows(o, &s->store);
+    return s;
+}
+
+void emit_strides_on(Emit *o, const Node *loop)
+{
+    bool plain = o->regs > 1 || emit_is_long(o, loop->body, loop->nbody);
+
+    o->strides = plain ? NULL : strides_of(o, loop);
+}
+
+/* The element of the window of i that is k further on. */
+static int member(const Cells *c, int i, int k)
+{
+    for (int j = 0; j < c->n; j++)
+        if (c->window[j] == c->window[i] &&
+            c->x[j].constant == c->x[c->window[i]].constant + k)
+            return j;
+    return i;
+}
+
+static int stride_of(const Cells *c, int i)
+{
+    return (int)c->x[i].stride;
+}
+
+/* name(place, how many elements, each member of the window). */
+static void put_window(Emit *o, const Cells *c, int i, const char *what, const char *prefix)
+{
+    int stride = stride_of(c, i);
+
+    emit_line(o);
+    text_f(o->out, "weft_%s%s_%s_%d(&", what, o->masked ? "m" : "",
+           ir_type[c->cell[i]->buf->type].name, stride);
+    emit_place(o, c->cell[c->window[i]]);
+    if (o->masked)
+        text_f(o->out, ", weft_left * %d", stride);
+    for (int k = 0; k < stride; k++)
+        text_f(o->out, ", %s%u", prefix, (unsigned)c->cell[member(c, i, k)]->id);
+    text_str(o->out, ");");
+}
+
+static void load_window(Emit *o, Cells *c, int i)
+{
+    int stride = stride_of(c, i);
+
+    emit_line(o);
+    text_f(o->out, "weft_v%s ", emit_suffix(c->cell[i]->buf->type));
+    for (int k = 0; k < stride; k++) {
+        int j = member(c, i, k);
+
+        c->done[j] = true;
+        text_f(o->out, "%ss%u", k > 0 ? ", " : "", (unsigned)c->cell[j]->id);
+    }
+    text_char(o->out, ';');
+    put_window(o, c, i, "split", "&s");
+}
+
+static void see_use(Expr *e, void *ctx)
+{
+    Emit *o = ctx;
+    Cells *c = &o->strides->load;
+    int i = e->op == OP_cell ? find(c, e) : -1;
+
+    if (i >= 0 && c->window[i] >= 0 && !c->done[i])
+        load_window(o, c, i);
+}
+
+void emit_strided_loads(Emit *o, const Node *n)
+{
+    Memo met = { 0 };
+    bool here = false;
+
+    for (int i = 0; o->strides != NULL && i < o->strides->loop->nbody && !here; i++)
+        here = o->strides->loop->body[i] == n;
+    if (!here || n->value == NULL)
+        return;
+    ir_visit(o->p, n->value, see_use, o, &met);
+    if (n->kind == N_STORE && n->op == A_ADD && n->out->op == OP_cell)
+        see_use(n->out, o);
+}
+
+static void put_lanes(Emit *o)
+{
+    if (o->masked)
+        text_str(o->out, "weft_left");
+    else
+        text_f(o->out, "%d", o->step);
+}
+
+bool emit_strided_cell(Emit *o, Expr *e)
+{
+    int i = o->strides != NULL ? find(&o->strides->load, e) : -1;
+    LoopIndex x;
+
+    if (o->vector == NULL || !is_strided(e, o->vector, &x))
+        return false;
+    if (i >= 0 && o->strides->load.done[i]) {
+        text_f(o->out, "s%u", (unsigned)e->id);
+        return true;
+    }
+    text_f(o->out, "weft_gather_%s(&", ir_type[e->buf->type].name);
+    emit_place(o, e);
+    text_f(o->out, ", %lld, ", (long long)x.stride);
+    put_lanes(o);
+    text_char(o->out, ')');
+    return true;
+}
+
+bool emit_strided_open(Emit *o, const Node *n)
+{
+    int i = o->strides != NULL ? find(&o->strides->store, n->out) : -1;
+    LoopIndex x;
+
+    if (n->out->op != OP_cell || o->vector == NULL || !is_strided(n->out, o->vector, &x))
+        return false;
+    emit_line(o);
+    if (i >= 0 && o->strides->store.window[i] >= 0) {
+        text_f(o->out, "const weft_v%s z%u = ", emit_suffix((Type)n->out->type),
+               (unsigned)n->out->id);
+        return true;
+    }
+    text_f(o->out, "weft_scatter_%s(&", ir_type[n->out->buf->type].name);
+    emit_place(o, n->out);
+    text_f(o->out, ", %lld, ", (long long)x.stride);
+    put_lanes(o);
+    text_str(o->out, ", ");
+    return true;
+}
+
+/* A window goes to memory with its last member. */
+void emit_strided_close(Emit *o, const Node *n)
+{
+    int i = o->strides != NULL ? find(&o->strides->store, n->out) : -1;
+    Cells *c = i >= 0 ? &o->strides->store : NULL;
+
+    text_str(o->out, c == NULL || c->window[i] < 0 ? ");" : ";");
+    if (c == NULL || c->window[i] < 0)
+        return;
+    c->done[i] = true;
+    for (int k = 0; k < stride_of(c, i); k++)
+        if (!c->done[member(c, i, k)])
+            return;
+    put_window(o, c, i, n->stream && !o->masked ? "past" : "join", "z");
+}
+
+/* x from the registers r0, r1, ...: its lane i is lane[i] of register from[i].  They are mixed two
+ * at a time. */
+static void put_mixes(Text *t, Type type, const int *from, const int *lane, int lanes)
+{
+    int used[LOOP_WINDOW], n = 0;
+
+    for (int j = 0; j < LOOP_WINDOW; j++)
+        for (int i = 0; i < lanes; i++)
+            if (from[i] == j) {
+                used[n++] = j;
+                break;
+            }
+    for (int k = 1; k < n || k == 1; k++) {
+        int other = used[k < n ? k : 0];
+
+        text_f(t, "\n    x = WEFT_MIX(weft_vi%d, ", ir_type[type].bytes * 8);
+        text_f(t, k == 1 ? "r%d" : "x", used[0]);
+        text_f(t, ", r%d", other);
+        for (int i = 0; i < lanes; i++)
+            text_f(t, ", %d",
+                   from[i] == other && n > 1   ? lanes + lane[i]
+                   : k > 1                     ? i
+                   : from[i] == used[0]        ? lane[i]
+                                               : 0);
+        text_str(t, ");");
+    }
+}
+
+typedef struct Shape { /* of the functions for one distance */
+    Type type;
+    int stride, lanes;
+    const char *suffix; /* "m": of the first `left` elements alone */
+} Shape;
+
+/* Several kernels may be in one file: each has what it needs, and the first counts. */
+static void put_head(Text *t, const Shape *s, const char *what, const char *pointer, char member)
+{
+    const char *name = ir_type[s->type].name;
+
+    for (int i = 0; i < 2; i++)
+        text_f(t, "\n#%s WEFT_%s%s_%s_%d", i == 0 ? "ifndef" : "define", what, s->suffix, name,
+               s->stride);
+    text_f(t, "\nWEFT_FN void weft_%s%s_%s_%d(%s%s *p%s", what, s->suffix, name, s->stride,
+           *pointer ? "const " : "", emit_ctype(s->type), *s->suffix ? ", int64_t left" : "");
+    for (int k = 0; k < s->stride; k++)
+        text_f(t, ", weft_v%s %s%c%d", name, pointer, member, k);
+    text_str(t, ")\n{");
+}
+
+/* The mask of register k. */
+static void put_mask(Text *t, const Shape *s, int k)
+{
+    if (*s->suffix)
+        text_f(t, ", WEFT_MASK_%s(WEFT_UP_TO(left - %d, %d))", emit_lanes(s->type), k * s->lanes,
+               s->lanes);
+}
+
+/* Element e of a window is lane e / stride of member e % stride. */
+static void put_split(Text *t, const Shape *s)
+{
+    int from[EMIT_LINE], lane[EMIT_LINE];
+
+    put_head(t, s, "split", "*", 'o');
+    for (int k = 0; k < s->stride; k++) {
+        text_f(t, "\n    const weft_v%s r%d = WEFT_LOAD%s_%s(p + %d", ir_type[s->type].name, k,
+               *s->suffix ? "M" : "", emit_lanes(s->type), k * s->lanes);
+        put_mask(t, s, k);
+        text_str(t, ");");
+    }
+    text_f(t, "\n    weft_v%s x;", ir_type[s->type].name);
+    for (int k = 0; k < s->stride; k++) {
+        for (int i = 0; i < s->lanes; i++) {
+            from[i] = (i * s->stride + k) / s->lanes;
+            lane[i] = (i * s->stride + k) % s->lanes;
+        }
+        put_mixes(t, s->type, from, lane, s->lanes);
+        text_f(t, "\n    *o%d = x;", k);
+    }
+    text_str(t, "\n}\n#endif\n");
+}
+
+static void put_join(Text *t, const Shape *s, bool past)
+{
+    int from[EMIT_LINE], lane[EMIT_LINE];
+
+    put_head(t, s, past ? "past" : "join", "", 'r');
+    text_f(t, "\n    weft_v%s x;", ir_type[s->type].name);
+    for (int k = 0; k < s->stride; k++) {
+        for (int i = 0; i < s->lanes; i++) {
+            from[i] = (k * s->lanes + i) % s->stride;
+            lane[i] = (k * s->lanes + i) / s->stride;
+        }
+        put_mixes(t, s->type, from, lane, s->lanes);
+        if (past)
+            text_f(t, "\n    weft_stream_%s(", ir_type[s->type].name);
+        else
+            text_f(t, "\n    WEFT_STORE%s_%s(", *s->suffix ? "M" : "", emit_lanes(s->type));
+        text_f(t, "p + %d, x", k * s->lanes);
+        put_mask(t, s, k);
+        text_str(t, ");");
+    }
+    text_str(t, "\n}\n#endif\n");
+}
+
+typedef struct Written { /* by type, stride: what has been */
+    bool split[T_COUNT][LOOP_WINDOW + 1], join[T_COUNT][LOOP_WINDOW + 1];
+} Written;
+
+static void put_functions(Emit *o, const Node *loop, Written *w)
+{
+    const Strides *s = strides_of(o, loop);
+
+    for (int i = 0; i < s->load.n; i++) {
+        Shape all = { s->load.cell[i]->buf->type, stride_of(&s->load, i), loop->lanes, "" },
+              some = { all.type, all.stride, all.lanes, "m" };
+
+        if (s->load.window[i] < 0 || w->split[all.type][all.stride])
+            continue;
+        put_split(o->out, &all);
+        put_split(o->out, &some);
+        w->split[all.type][all.stride] = true;
+    }
+    for (int i = 0; i < s->store.n; i++) {
+        Shape all = { s->store.cell[i]->buf->type, stride_of(&s->store, i), loop->lanes, "" },
+              some = { all.type, all.stride, all.lanes, "m" };
+
+        if (s->store.window[i] < 0 || w->join[all.type][all.stride])
+            continue;
+        put_join(o->out, &all, false);
+        put_join(o->out, &all, true);
+        put_join(o->out, &some, false);
+        w->join[all.type][all.stride] = true;
+    }
+}
+
+static void functions_below(Emit *o, const Node *n, Written *w)
+{
+    if (n->kind == N_FOR && n->lanes > 1)
+        put_functions(o, n, w);
+    for (int i = 0; i < n->nbody; i++)
+        functions_below(o, n->body[i], w);
+}
+
+void emit_stride_functions(Emit *o, Node *const *phase, int n)
+{
+    Written *w = arena_alloc(o->p->arena, sizeof *w);
+
+    *w = (Written){ 0 };
+    for (int i = 0; i < n; i++)
+        functions_below(o, phase[i], w);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * The arrays of a format's axes in the environment of a run: from the structure of the axis that
+ * the format was applied to, converted once. */
+#include "format/format_int.h"
+#include "ir/loop.h"
+
+#include <string.h>
+
+typedef struct Climb { /* from the entries to an axis above them */
+    const Span *span;
+    Array at, to; /* by entry: the position on the axis below, data NULL: it is the entry; here */
+    bool place;   /* the number of a position inside its parent is asked for, not the parent */
+    const Array *from; /* or what is stored at the position; or NULL */
+    const int64_t *table;
+    int64_t blocks;
+} Climb;
+
+static int64_t at_entry(const Climb *c, int64_t e)
+{
+    return c->at.data != NULL ? fmt_int(&c->at, e) : e;
+}
+
+/* The last parent that begins at p or before. */
+static int64_t parent_of(const Span *s, int64_t p)
+{
+    int64_t lo = 0, hi = s->parents;
+
+    while (hi - lo > 1) {
+        int64_t mid = lo + (hi - lo) / 2;
+
+        if (ir_span_first(s, mid) <= p)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Entries mostly come one parent after the other: the next one is looked at first. */
+static void climb_block(void *arg, int64_t b)
+{
+    Climb *c = arg;
+    int64_t end = fmt_cut(c->to.n, c->blocks, b + 1), q = -1, first = 0, next = 0;
+    bool wide = c->to.type == T_i64;
+
+    for (int64_t e = fmt_cut(c->to.n, c->blocks, b); e < end; e++) {
+        int64_t p = at_entry(c, e);
+
+        if (p < first || p >= next) {
+            bool near = q >= 0 && p == next && q + 1 < c->span->parents;
+
+            q = near ? q + 1 : parent_of(c->span, p);
+            next = ir_span_first(c->span, q + 1);
+            if (near && p >= next) {
+                q = parent_of(c->span, p);
+                next = ir_span_first(c->span, q + 1);
+            }
+            first = ir_span_first(c->span, q);
+        }
+        fmt_put(c->to.data, wide, e, c->place ? p - first : q);
+    }
+}
+
+static void take_block(void *arg, int64_t b)
+{
+    Climb *c = arg;
+    int64_t end = fmt_cut(c->to.n, c->blocks, b + 1);
+    bool wide = c->to.type == T_i64;
+
+    for (int64_t e = fmt_cut(c->to.n, c->blocks, b); e < end; e++) {
+        int64_t p = at_entry(c, e);
+
+        fmt_put(c->to.data, wide, e, c->table != NULL ? c->table[p] : fmt_int(c->from, p));
+    }
+}
+
+static Array new_array(const FmtRun *r, int64_t n, int64_t most)
+{
+    Type type = most <= INT32_MAX ? T_i32 : T_i64;
+
+    return (Array){ arena_raw(r->scratch, n, ir_type[type].bytes), n, type };
+}
+
+/* A coordinate of all entries: what is stored for them is not copied. */
+static Array take_coord(const FmtRun *r, const Env *env, const Axis *a, int k, Climb *c)
+{
+    const Coord *co = &a->coord[k];
+
+    c->from = &env->coord[a->id][k];
+    c->table = co->kind == C_TABLE ? co->table : NULL;
+    c->place = true;
+    if (co->kind == C_LOAD && c->at.data == NULL)
+        return *c->from;
+    c->to = new_array(r, c->to.n, co->kind == C_LOAD && c->from->type == T_i32 ? 0 : INT64_MAX);
+    if (co->kind == C_IDENT)
+        c->to = new_array(r, c->to.n, c->span->total);
+    fmt_each(r, c->blocks, co->kind == C_IDENT ? climb_block : take_block, c);
+    return c->to;
+}
+
+static int64_t bound_of(const Prog *p, const Env *env, const Axis *a, const Coord *c)
+{
+    return ir_eval_size(p, env, c->bound != NULL ? c->bound : a->size);
+}
+
+void fmt_entries(Arena *arena, const FmtPool *pool, const Prog *p, const Env *env, const Axis *e,
+                 FmtEntries *out)
+{
+    FmtRun run = { .scratch = arena, .pool = pool };
+    Climb c = { .to = { .n = ir_axis_total(p, env, e) } };
+    int last = 0;
+
+    *out = (FmtEntries){ .n = c.to.n };
+    c.blocks = fmt_blocks(c.to.n);
+    for (const Axis *a = e; a != NULL; a = a->parent)
+        last += a->ncoord;
+    out->ncoord = last;
+    for (const Axis *a = e; a != NULL; a = a->parent) {
+        Span s = ir_axis_span(p, env, a);
+
+        c.span = &s;
+        for (int k = a->ncoord - 1; k >= 0; k--) {
+            out->bound[--last] = bound_of(p, env, a, &a->coord[k]);
+            out->coord[last] = take_coord(&run, env, a, k, &c);
+        }
+        if (a->parent == NULL)
+            break;
+        c.place = false;
+        c.to = new_array(&run, c.to.n, s.parents);
+        fmt_each(&run, c.blocks, climb_block, &c);
+        c.at = c.to;
+    }
+}
+
+typedef struct Retype {
+    Array from, to;
+    int64_t blocks;
+} Retype;
+
+static void retype_block(void *arg, int64_t b)
+{
+    Retype *w = arg;
+    int64_t end = fmt_cut(w->to.n, w->blocks, b + 1);
+
+    for (int64_t x = fmt_cut(w->to.n, w->blocks, b); x < end; x++)
+        fmt_put(w->to.data, w->to.type == T_i64, x, fmt_int(&w->from, x));
+}
+
+/* An array of the conversion in the type that the program reads. */
+static Array typed(Arena *arena, const FmtRun *r, const char *name, const Array *from, Type type)
+{
+    Retype w = { *from, { .n = from->n, .type = type }, fmt_blocks(from->n) };
+
+    if (from->type == type)
+        return *from;
+    if (type == T_i32)
+        err_throw(arena->err, ST_LIMIT,
+                  "axis %s has more positions than 32-bit indices count; bind 64-bit ones", name);
+    w.to.data = arena_raw(arena, from->n, ir_type[type].bytes);
+    fmt_each(r, w.blocks, retype_block, &w);
+    return w.to;
+}
+
+static void fill_axis(Arena *arena, const FmtRun *r, Prog *p, Env *env, Axis *a,
+                      const FmtLevel *level, const Array *entry)
+{
+    if (a->extent == X_SEG)
+        env->start[a->id] = typed(arena, r, a->name, &level->start, loop_start(p, a)->type);
+    for (int k = 0; k < a->ncoord; k++)
+        if (a->coord[k].kind == C_LOAD)
+            env->coord[a->id][k] = typed(arena, r, a->name,
+                                         k < level->ncoord ? &level->coord[k] : entry,
+                                         loop_coord(p, a, k)->type);
+    if (a->extent == X_EXPR && a->size->op == OP_size && env->size[a->size->size->id] < 0)
+        env->size[a->size->size->id] = level->width;
+}
+
+void fmt_fill(Arena *arena, Arena *scratch, const FmtPool *pool, Prog *p, Env *env, Axis *last)
+{
+    FmtRun run = { .scratch = scratch, .pool = pool };
+    const FmtUse *u = fmt_use(scratch, last->format);
+    FmtEntries from;
+    FmtParts *parts;
+
+    fmt_entries(scratch, pool, p, env, last->from, &from);
+    parts = fmt_convert(arena, scratch, pool, u, &from);
+    for (int i = 0; i < p->naxis; i++) {
+        Axis *a = p->axis[i];
+        const FmtPart *part;
+
+        if (a->from != last->from || a->from_k != FROM_FORMAT ||
+            strcmp(a->format, last->format) != 0)
+            continue;
+        part = &parts->part[a->part];
+        for (int l = part->nlevel - 1; l >= 0; l--, a = a->parent)
+            fill_axis(arena, &run, p, env, a, &part->level[l], &part->entry);
+    }
+}

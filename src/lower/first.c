@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * First values where sums are: a phase that gives each element of a row its first value goes, where
+ * the next one that mentions the array adds to elements of the same rows, in loops of constant
+ * length.  The first of its stores to reach an element sets it; elements that none reaches, or that
+ * one reaches beside others, get their values at the beginning of the row. */
+#include "lower/lower_int.h"
+
+enum { MOST_ROW = 1 << 20, MOST_GAPS = 8, NOBODY = -1, SEVERAL = -2 };
+
+typedef struct Store { /* to an element of the row: base + i * stride, for i in 0..n */
+    const Node *node, *loop; /* loop: NULL when there is none */
+    int64_t base, stride, n;
+    bool first; /* for all of its elements */
+} Store;
+
+typedef struct Firsts {
+    Prog *p;
+    const Node *begin; /* the phase of first values, */
+    const Node *set;   /* and its store */
+    Buf *buf;
+    int64_t row; /* elements of one */
+    Node *phase; /* the one that adds */
+    Store *store;
+    int n, cap;
+    int *owner; /* by element: the store that is first; or none, or the beginning of the row */
+} Firsts;
+
+/* Whether the loops from n on, in a loop over rows, run over the elements of a row in their order;
+ * `step` gets how far apart iterations of the loop around n are. */
+static bool is_row(Firsts *f, const Node *n, int64_t *step)
+{
+    LoopIndex x;
+
+    if (n->kind == N_STORE) {
+        f->set = n;
+        *step = 1;
+        return n->op == A_SET && n->nat == 0 && n->out->op == OP_cell &&
+               n->value->op == OP_real &&
+               (n->out->buf->type == T_f32 || n->out->buf->type == T_f64);
+    }
+    if (n->kind != N_FOR || n->how != FOR_SERIAL || n->lanes > 1 || n->nbody != 1 ||
+        n->lo->op != OP_int || n->lo->i != 0 || n->hi->op != OP_int || n->hi->i > MOST_ROW ||
+        !is_row(f, n->body[0], step) || !loop_index(f->set->out->arg[0], n->local, &x) ||
+        x.stride != *step)
+        return false;
+    *step *= n->hi->i;
+    return *step <= MOST_ROW;
+}
+
+/* for r in 0..n, for x in 0..row: X[r * row + x] = constant. */
+static bool is_begin(Firsts *f, const Node *n)
+{
+    LoopIndex x;
+
+    if (n->kind != N_FOR || n->how != FOR_PARALLEL || n->lanes > 1 || n->nbody != 1 ||
+        !is_row(f, n->body[0], &f->row) || !loop_index(f->set->out->arg[0], n->local, &x))
+        return false;
+    f->begin = n;
+    f->buf = f->set->out->buf;
+    return f->row > 0 && x.stride == f->row && x.constant == 0;
+}
+
+static void see_read(Expr *e, void *ctx)
+{
+    const Buf **b = ctx;
+
+    if (e->op == OP_cell && e->buf == b[0])
+        b[1] = b[0];
+}
+
+static bool reads(Firsts *f, Expr *e)
+{
+    const Buf *seen[2] = { f->buf, NULL };
+    Memo met = { 0 };
+
+    ir_visit(f->p, e, see_read, seen, &met);
+    return seen[1] != NULL;
+}
+
+static void count_mention(Expr *e, void *ctx)
+{
+    Firsts *f = ctx;
+
+    f->n += e->op == OP_cell && e->buf == f->buf;
+}
+
+/* How many nodes of the tree mention the array. */
+static int mentions(Firsts *f, const Node *n)
+{
+    Node own = *n;
+    Memo met = { 0 };
+    int sum;
+
+    own.nbody = 0;
+    f->n = 0;
+    loop_visit(f->p, &own, count_mention, f, &met);
+    sum = f->n > 0;
+    for (int i = 0; i < n->nbody; i++)
+        sum += mentions(f, n->body[i]);
+    f->n = 0;
+    return sum;
+}
+
+/* A store of the row's phase, in a loop of constant length or in none. */
+static bool take_store(Firsts *f, const Node *loop, const Node *n)
+{
+    Expr *index = n->out->arg[0];
+    LoopIndex row, x = { 0 };
+    Store s = { .node = n, .loop = loop, .n = 1 };
+
+    if (reads(f, n->value) || n->op != A_ADD || n->nat > 0 ||
+        !loop_index(index, f->phase->local, &row) ||
+        row.stride != f->row || row.n != (loop != NULL))
+        return false;
+    s.base = row.constant;
+    if (loop != NULL) {
+        if (!loop_index(index, loop->local, &x) || x.n != 1 || x.stride < 1)
+            return false;
+        s.stride = x.stride;
+        s.base += loop->lo->i * x.stride;
+        s.n = loop->hi->i - loop->lo->i;
+    }
+    f->store = arena_grow(f->p->arena, f->store, f->n, &f->cap, sizeof *f->store);
+    f->store[f->n++] = s;
+    return s.base >= 0 && s.base + (s.n - 1) * s.stride < f->row;
+}
+
+static bool writes_here(const Firsts *f, const Node *n)
+{
+    return n->kind == N_STORE && n->out->op == OP_cell && n->out->buf == f->buf;
+}
+
+/* All stores of the phase to the array; false: some are elsewhere. */
+static bool take_stores(Firsts *f)
+{
+    int all = mentions(f, f->phase);
+
+    for (int i = 0; i < f->phase->nbody; i++) {
+        const Node *n = f->phase->body[i];
+        bool loop = n->kind == N_FOR && n->lo->op == OP_int && n->hi->op == OP_int &&
+                    n->lo->i < n->hi->i;
+
+        if (writes_here(f, n) && !take_store(f, NULL, n))
+            return false;
+        for (int k = 0; k < n->nbody && loop; k++)
+            if (writes_here(f, n->body[k]) && !take_store(f, n, n->body[k]))
+                return false;
+    }
+    return f->n == all && f->n > 0;
+}
+
+/* Whether an element that store a sets, in one iteration, is reached by store b in another one. */
+static bool meet(const Store *a, const Store *b)
+{
+    return a->loop != NULL && a->loop == b->loop && a->node->out != b->node->out;
+}
+
+static void choose_first(Firsts *f)
+{
+    f->owner = arena_array(f->p->arena, f->row, sizeof *f->owner);
+    for (int64_t e = 0; e < f->row; e++)
+        f->owner[e] = NOBODY;
+    for (int i = 0; i < f->n; i++) {
+        Store *s = &f->store[i];
+
+        s->first = true;
+        for (int64_t k = 0; k < s->n; k++)
+            s->first = s->first && f->owner[s->base + k * s->stride] == NOBODY;
+        for (int64_t k = 0; k < s->n; k++) {
+            int *owner = &f->owner[s->base + k * s->stride];
+
+            if (*owner >= 0 && meet(&f->store[*owner], s))
+                f->store[*owner].first = false;
+            *owner = s->first ? i : *owner == NOBODY ? SEVERAL : *owner;
+        }
+    }
+    for (int64_t e = 0; e < f->row; e++)
+        if (f->owner[e] >= 0 && !f->store[f->owner[e]].first)
+            f->owner[e] = SEVERAL;
+}
+
+/* begin + value.  A zero goes into the first product: of the sum it changes the sign of a zero, as
+ * it would have done last. */
+static Expr *added(Prog *p, Expr *value, Expr *begin)
+{
+    if (begin->f != 0)
+        return ir_op2(p, OP_add, begin, value);
+    if (value->op == OP_mul)
+        return ir_node(p, OP_fma, (Expr *[]){ value->arg[0], value->arg[1], begin }, 3);
+    if (value->op == OP_fma && value->arg[2]->nargs > 0)
+        return ir_node(p, OP_fma,
+                       (Expr *[]){ value->arg[0], value->arg[1], added(p, value->arg[2], begin) },
+                       3);
+    return ir_op2(p, OP_add, value, begin);
+}
+
+static Expr *begin_value(const Firsts *f)
+{
+    double v = f->set->value->f;
+
+    return ir_real(f->p, f->buf->type == T_f32 ? (double)(float)v : v);
+}
+
+static Node *with_firsts(Firsts *f, Node *n)
+{
+    NodeList body = { 0 };
+    Node c = *n;
+
+    for (int i = 0; i < f->n; i++)
+        if (f->store[i].node == n && f->store[i].first) {
+            c.op = A_SET;
+            c.value = added(f->p, n->value, begin_value(f));
+            return loop_node(f->p, &c);
+        }
+    for (int i = 0; i < n->nbody; i++)
+        lower_append(f->p, &body, with_firsts(f, n->body[i]));
+    return lower_with_body(f->p, n, &body);
+}
+
+/* Elements [from, to) of the row get their first values. */
+static void put_begin(Firsts *f, NodeList *out, int64_t from, int64_t to)
+{
+    Prog *p = f->p;
+    Local *l = loop_local(p, "x", T_i64, 1);
+    Expr *at = lower_add(p, lower_mul(p, loop_use(p, f->phase->local), ir_int(p, f->row)),
+                         loop_use(p, l));
+    Node set = *f->set, loop = { .kind = N_FOR,
+                                 .label = f->set->label,
+                                 .local = l,
+                                 .lo = ir_int(p, from),
+                                 .hi = ir_int(p, to),
+                                 .lanes = 1 };
+    NodeList body = { 0 };
+
+    set.out = ir_with_args(p, set.out, &at);
+    lower_append(p, &body, loop_node(p, &set));
+    lower_append(p, out, lower_with_body(p, &loop, &body));
+}
+
+/* Where elements begin that no store sets, after `from`; and where they end. */
+static int64_t next_gap(const Firsts *f, int64_t from, int64_t *to)
+{
+    while (from < f->row && f->owner[from] >= 0)
+        from++;
+    for (*to = from; *to < f->row && f->owner[*to] < 0;)
+        ++*to;
+    return from;
+}
+
+/* Many gaps are set with what is between them, which a store sets later. */
+static void put_begins(Firsts *f, NodeList *out)
+{
+    int64_t from, to, low = f->row, high = 0;
+    int gaps = 0;
+
+    for (from = next_gap(f, 0, &to); from < f->row; from = next_gap(f, to, &to)) {
+        low = from < low ? from : low;
+        high = to;
+        gaps++;
+    }
+    if (gaps > MOST_GAPS) {
+        put_begin(f, out, low, high);
+        return;
+    }
+    for (from = next_gap(f, 0, &to); from < f->row; from = next_gap(f, to, &to))
+        put_begin(f, out, from, to);
+}
+
+static Node *merged(Firsts *f)
+{
+    NodeList body = { 0 };
+    Node *phase;
+
+    put_begins(f, &body);
+    phase = with_firsts(f, f->phase);
+    for (int i = 0; i < phase->nbody; i++)
+        lower_append(f->p, &body, phase->body[i]);
+    return lower_with_body(f->p, phase, &body);
+}
+
+static bool merge(Kernel *k, int from)
+{
+    Firsts f = { .p = k->p };
+    int to = from + 1;
+
+    if (k->phase[from]->scheduled || !is_begin(&f, k->phase[from]))
+        return false;
+    while (to < k->n && mentions(&f, k->phase[to]) == 0)
+        to++;
+    if (to == k->n)
+        return false;
+    f.phase = k->phase[to];
+    if (f.phase->kind != N_FOR || f.phase->how != FOR_PARALLEL || f.phase->lanes > 1 ||
+        f.phase->scheduled || f.phase->lo != f.begin->lo || f.phase->hi != f.begin->hi ||
+        !take_stores(&f))
+        return false;
+    choose_first(&f);
+    k->phase[to] = merged(&f);
+    return true;
+}
+
+void lower_firsts(Kernel *k)
+{
+    int n = 0;
+
+    for (int i = 0; i < k->n; i++)
+        if (!merge(k, i))
+            k->phase[n++] = k->phase[i];
+    k->n = n;
+    lower_done(k, k->p->stage);
+}

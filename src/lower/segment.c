@@ -1,0 +1,645 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Segments: straight-line sums of products in innermost loops, as constant relations give them, one
+ * loop after the other.  What a loop does not change is computed once, before it; loops over the
+ * same range that share elements are one, so that what they share is loaded and stored once; what
+ * all iterations add to is added up in registers.  Where elements move by a constant, in lanes. */
+#include "lower/factor_int.h"
+
+/* Operations of a segment: what compilers are soon done with.  Registers that live all the time. */
+enum { MOST_OPERATIONS = 400, MOST_PARTS = 16, USUAL_TRIPS = 64 };
+
+typedef struct Path { /* a loop, which may become a part of a segment */
+    const Node *loop;
+    Factored f;
+    Draft *draft;
+    Expr **moving; /* elements and other factors that move: what it may share */
+    int nmoving;
+    int before; /* operations of the loop as it is */
+    bool taken;
+} Path;
+
+typedef struct Segments {
+    Prog *p;
+    const Node *phase, *around; /* around: the loop that this list is in; NULL: the phase itself */
+    LowerTile how;
+    Memo kept, let;
+    NodeList out;
+} Segments;
+
+typedef struct Group { /* the paths of one segment */
+    Segments *s;
+    Path **path;
+    int n, cost, parts;
+    int lanes; /* 0: one by one */
+    NodeList before, body, after;
+} Group;
+
+static Type type_of(const Node *loop)
+{
+    return loop->nbody > 0 && loop->body[0]->kind == N_STORE ? (Type)loop->body[0]->out->type
+                                                             : T_none;
+}
+
+static bool is_sum(Segments *s, const Node *n, Type type, Local *loop)
+{
+    LoopIndex x;
+
+    return n->kind == N_STORE && n->op == A_ADD && n->nat == 0 && n->out->op == OP_cell &&
+           n->out->buf->type == type && (type == T_f32 || type == T_f64) &&
+           loop_index(n->out->arg[0], loop, &x) &&
+           lower_is_kept(s->p, s->phase, n->value, &s->kept);
+}
+
+/* Either the same element, or surely another one. */
+static bool are_apart(const Factored *f, Expr *cell)
+{
+    for (int i = 0; i < f->n; i++)
+        if (f->sum[i].cell != cell && f->sum[i].cell->buf == cell->buf &&
+            !lower_differ(f->sum[i].cell->arg[0], cell->arg[0]))
+            return false;
+    return true;
+}
+
+/* The sum of the element; made where there is none, beside those of its array. */
+static Sum *sum_of(Path *path, const Node *store)
+{
+    Factored *f = &path->f;
+    int at = 0;
+    LoopIndex x;
+
+    while (at < f->n && f->sum[at].cell != store->out)
+        at++;
+    if (at < f->n)
+        return &f->sum[at];
+    for (at = f->n; at > 0 && f->sum[at - 1].cell->buf != store->out->buf;)
+        at--;
+    at = at > 0 ? at : f->n;
+    for (int i = f->n++; i > at; i--)
+        f->sum[i] = f->sum[i - 1];
+    loop_index(store->out->arg[0], path->loop->local, &x);
+    f->sum[at] = (Sum){ .cell = store->out, .label = store->label, .moves = x.stride != 0 };
+    return &f->sum[at];
+}
+
+static void add_moving(Path *path, Expr *e)
+{
+    for (int i = 0; i < path->nmoving; i++)
+        if (path->moving[i] == e)
+            return;
+    path->moving[path->nmoving++] = e;
+}
+
+typedef struct Count {
+    Prog *p;
+    Path *path;
+    Memo uses;
+} Count;
+
+static void see_operation(Expr *e, void *ctx)
+{
+    Count *c = ctx;
+
+    if (ir_is_float(e) && e->nargs > 0 && e->op != OP_cell &&
+        lower_uses(c->p, e, c->path->loop->local, &c->uses))
+        c->path->before++;
+}
+
+/* What moves, and how many operations there are. */
+static bool look_at(Segments *s, Path *path)
+{
+    Count count = { .p = s->p, .path = path };
+    Memo met = { 0 };
+    int most = 0;
+
+    for (int i = 0; i < path->f.n; i++)
+        most += 1 + FACTOR_MOST * path->f.sum[i].poly.n;
+    path->moving = arena_array(s->p->arena, most, sizeof *path->moving);
+    for (int i = 0; i < path->f.n; i++) {
+        const Sum *sum = &path->f.sum[i];
+
+        if (sum->moves)
+            add_moving(path, sum->cell);
+        for (int k = 0; k < sum->poly.n; k++) {
+            if (sum->poly.term[k].n == 0)
+                return false;
+            for (int j = 0; j < sum->poly.term[k].n; j++)
+                add_moving(path, sum->poly.term[k].f[j]);
+        }
+    }
+    for (int i = 0; i < path->loop->nbody; i++)
+        ir_visit(s->p, path->loop->body[i]->value, see_operation, &count, &met);
+    path->before += path->loop->nbody;
+    return true;
+}
+
+/* Whether what is computed before the loop, and stored after it, is there although the loop may not
+ * run. */
+static bool is_safe(Segments *s, const Path *path)
+{
+    const Node *n = path->loop;
+
+    if (n->lo->op == OP_int && n->hi->op == OP_int)
+        return n->lo->i < n->hi->i;
+    for (int i = 0; i < path->f.n; i++) {
+        const Sum *sum = &path->f.sum[i];
+
+        if (!sum->moves && !lower_is_inside(s->p, s->phase, sum->cell))
+            return false;
+        for (int k = 0; k < sum->poly.n; k++)
+            if (sum->poly.term[k].c != NULL &&
+                !lower_is_sure(s->p, s->phase, sum->poly.term[k].c))
+                return false;
+    }
+    return true;
+}
+
+/* How often the loop runs, in lanes. */
+static double turns_of(const Segments *s, const Node *n)
+{
+    bool known = n->lo->op == OP_int && n->hi->op == OP_int;
+    int64_t trips = known ? n->hi->i - n->lo->i : USUAL_TRIPS;
+    int64_t lanes = s->how.bytes / ir_type[type_of(n)].bytes;
+
+    return (double)((trips + lanes - 1) / lanes);
+}
+
+static bool is_path(Segments *s, const Node *n, Path *path)
+{
+    Type type = n->kind == N_FOR ? type_of(n) : T_none;
+    Memo uses = { 0 };
+
+    *path = (Path){ .loop = n };
+    if (n->kind != N_FOR || n->how != FOR_SERIAL || n->lanes > 1 || n->nbody == 0 ||
+        !lower_is_kept(s->p, s->phase, n->lo, &s->kept) ||
+        !lower_is_kept(s->p, s->phase, n->hi, &s->kept))
+        return false;
+    path->f.sum = arena_array(s->p->arena, n->nbody, sizeof *path->f.sum);
+    for (int i = 0; i < n->nbody; i++)
+        if (!is_sum(s, n->body[i], type, n->local) || !are_apart(&path->f, n->body[i]->out) ||
+            !lower_expand(s->p, n->body[i]->value, type, n->local, &uses,
+                          &sum_of(path, n->body[i])->poly))
+            return false;
+    return look_at(s, path) && is_safe(s, path);
+}
+
+static bool is_same_range(const Path *a, const Path *b)
+{
+    return a->loop->lo == b->loop->lo && a->loop->hi == b->loop->hi &&
+           type_of(a->loop) == type_of(b->loop);
+}
+
+static bool share(const Path *a, const Path *b)
+{
+    for (int i = 0; i < a->nmoving; i++)
+        for (int k = 0; k < b->nmoving; k++)
+            if (a->moving[i] == b->moving[k])
+                return true;
+    return false;
+}
+
+/* Registers that the path wants beside those that the group has. */
+static int new_parts(const Group *g, const Path *path)
+{
+    int n = path->f.nparts;
+
+    for (int i = 0; i < path->f.n && !path->f.apart; i++) {
+        bool has = false;
+
+        for (int k = 0; k < g->n && !path->f.sum[i].moves; k++)
+            for (int j = 0; j < g->path[k]->f.n && !g->path[k]->f.apart; j++)
+                has = has || g->path[k]->f.sum[j].cell == path->f.sum[i].cell;
+        n -= has;
+    }
+    return n;
+}
+
+static void join(Group *g, Path *path)
+{
+    g->parts += new_parts(g, path);
+    g->cost += path->f.cost;
+    g->path[g->n++] = path;
+    path->taken = true;
+}
+
+static bool may_join(const Group *g, const Path *path)
+{
+    bool shares = false;
+
+    for (int i = 0; i < g->n && !shares; i++)
+        shares = share(g->path[i], path);
+    return shares && is_same_range(g->path[0], path) &&
+           g->cost + path->f.cost <= MOST_OPERATIONS &&
+           g->parts + new_parts(g, path) <= MOST_PARTS;
+}
+
+/* Whether two elements are one in different iterations. */
+static bool meet(const LoopIndex *a, const LoopIndex *b)
+{
+    int64_t d;
+
+    return loop_is_near(a, b) && !int_sub(a->constant, b->constant, &d) && d != 0 &&
+           d % a->stride == 0;
+}
+
+/* Elements that are stored to lie side by side, or fill what is between two iterations. */
+static bool fill_windows(const Group *g, Local *v)
+{
+    int n = 0, most = 0, *window;
+    LoopIndex *x;
+    bool filled = true;
+
+    for (int i = 0; i < g->n; i++)
+        most += g->path[i]->f.n;
+    x = arena_array(g->s->p->arena, most, sizeof *x);
+    window = arena_array(g->s->p->arena, most, sizeof *window);
+    for (int i = 0; i < g->n; i++)
+        for (int k = 0; k < g->path[i]->f.n; k++) {
+            const Sum *sum = &g->path[i]->f.sum[k];
+
+            if (sum->moves && loop_index_of(sum->cell, v, &x[n]))
+                n++;
+        }
+    loop_windows(g->s->p, x, n, window);
+    for (int i = 0; i < n; i++) {
+        filled = filled && (x[i].stride == 1 || window[i] >= 0);
+        for (int k = 0; k < i; k++)
+            filled = filled && !meet(&x[i], &x[k]);
+    }
+    return filled;
+}
+
+static int lanes_of(const Group *g)
+{
+    const Node *n = g->path[0]->loop;
+    Type type = type_of(n);
+
+    for (int i = 0; i < g->n; i++)
+        for (int k = 0; k < g->path[i]->nmoving; k++)
+            if (!lower_can_step(g->s->p, g->path[i]->moving[k], n->local, type))
+                return 0;
+    return fill_windows(g, n->local) ? g->s->how.bytes / ir_type[type].bytes : 0;
+}
+
+/* A value that the loop does not change, as a local. */
+static Expr *fixed(void *ctx, Expr *e)
+{
+    Group *g = ctx;
+    Prog *p = g->s->p;
+    Expr **known = ir_memo(p, &g->s->let, e);
+    Local *l;
+
+    if (e->nargs == 0)
+        return e;
+    if (*known == NULL) {
+        l = loop_local(p, NULL, (Type)e->type, 1);
+        lower_append(p, &g->before,
+                     loop_node(p, &(Node){ .kind = N_LET,
+                                           .label = g->path[0]->loop->label,
+                                           .local = l,
+                                           .value = e }));
+        *known = loop_use(p, l);
+    }
+    return *known;
+}
+
+static void put_store(Group *g, NodeList *to, const Sum *sum, Expr *out, Expr *value)
+{
+    lower_append(g->s->p, to,
+                 loop_node(g->s->p, &(Node){ .kind = N_STORE,
+                                             .label = sum->label,
+                                             .op = A_ADD,
+                                             .out = out,
+                                             .value = value }));
+}
+
+static Local *put_register(Group *g, NodeList *to, const Sum *sum, int lanes, Expr *value)
+{
+    Local *l = loop_local(g->s->p, NULL, (Type)sum->cell->type, lanes > 1 ? lanes : 1);
+
+    lower_append(g->s->p, to,
+                 loop_node(g->s->p, &(Node){ .kind = N_LET,
+                                             .label = sum->label,
+                                             .local = l,
+                                             .value = value }));
+    return l;
+}
+
+/* How many paths from i on have a sum of this element; *first gets the register of the others. */
+static Sum *same_sum(const Group *g, int i, Expr *cell)
+{
+    for (int k = 0; k < g->path[i]->f.n; k++)
+        if (g->path[i]->f.sum[k].cell == cell)
+            return &g->path[i]->f.sum[k];
+    return NULL;
+}
+
+static bool has_sum(const Group *g, int from, int to, Expr *cell)
+{
+    bool has = false;
+
+    for (int i = from; i < to && !has; i++)
+        has = same_sum(g, i, cell) != NULL;
+    return has;
+}
+
+/* An element that several paths add to is a register from the first of them to the last. */
+static void put_moving(Group *g, int i, Sum *sum)
+{
+    bool earlier = has_sum(g, 0, i, sum->cell), later = has_sum(g, i + 1, g->n, sum->cell);
+    Prog *p = g->s->p;
+    Expr **held = ir_memo(p, &g->s->let, sum->cell);
+
+    if (earlier)
+        put_store(g, &g->body, sum, *held, sum->value);
+    else if (later)
+        *held = loop_use(p, put_register(g, &g->body, sum, g->lanes, sum->value));
+    if (!later)
+        put_store(g, &g->body, sum, sum->cell, earlier ? *held : sum->value);
+}
+
+static Expr *begin_of_sum(Prog *p)
+{
+    return ir_real(p, -0.0);
+}
+
+/* Sums of all iterations.  Where each sum is a part, one register serves all paths. */
+static void put_parts(Group *g, int i)
+{
+    Factored *f = &g->path[i]->f;
+    Prog *p = g->s->p;
+
+    for (int k = 0; k < f->n; k++) {
+        Sum *sum = &f->sum[k];
+
+        for (int t = 0; t < (f->apart ? sum->poly.n : 1) && !sum->moves; t++) {
+            Part *part = &f->part[f->which[k][t]];
+            Expr **held = ir_memo(p, &g->s->let, sum->cell);
+
+            if (part->local != NULL)
+                continue;
+            if (!f->apart && *held != NULL) {
+                part->local = (Local *)(*held)->local;
+            } else {
+                part->local = put_register(g, &g->before, sum, 1, begin_of_sum(p));
+                if (!f->apart)
+                    *held = loop_use(p, part->local);
+            }
+            put_store(g, &g->body, sum, loop_use(p, part->local), part->value);
+        }
+    }
+}
+
+static Expr *of_parts(Group *g, const Factored *f, int k)
+{
+    Prog *p = g->s->p;
+    Expr *sum = NULL;
+
+    for (int t = 0; t < f->sum[k].poly.n; t++) {
+        Expr *part = loop_use(p, f->part[f->which[k][t]].local), *c = f->sum[k].poly.term[t].c;
+
+        if (c != NULL && sum != NULL)
+            sum = ir_node(p, OP_fma, (Expr *[]){ c, part, sum }, 3);
+        else if (c != NULL)
+            sum = ir_op2(p, OP_mul, c, part);
+        else
+            sum = sum == NULL ? part : ir_op2(p, OP_add, sum, part);
+    }
+    return sum;
+}
+
+static bool is_whole(const Group *g, int i, Expr *cell)
+{
+    for (int k = 0; k < i; k++)
+        if (!g->path[k]->f.apart && same_sum(g, k, cell) != NULL)
+            return true;
+    return false;
+}
+
+static void put_after(Group *g, int i)
+{
+    Factored *f = &g->path[i]->f;
+
+    for (int k = 0; k < f->n; k++) {
+        Sum *sum = &f->sum[k];
+
+        if (sum->moves || (!f->apart && is_whole(g, i, sum->cell)))
+            continue;
+        put_store(g, &g->after, sum, sum->cell,
+                  f->apart ? of_parts(g, f, k)
+                           : loop_use(g->s->p, f->part[f->which[k][0]].local));
+    }
+}
+
+static void append_all(Segments *s, const NodeList *l)
+{
+    for (int i = 0; i < l->n; i++)
+        lower_append(s->p, &s->out, l->node[i]);
+}
+
+/* What a segment held of elements is of no use to the next. */
+static void forget(Group *g)
+{
+    for (int i = 0; i < g->n; i++)
+        for (int k = 0; k < g->path[i]->f.n; k++)
+            *ir_memo(g->s->p, &g->s->let, g->path[i]->f.sum[k].cell) = NULL;
+}
+
+/* Whether one loop is as good as it was, and some other pass finds its lanes. */
+static bool stays(const Group *g)
+{
+    const Path *path = g->path[0];
+    int stores = path->f.nparts;
+
+    for (int i = 0; i < path->f.n; i++)
+        stores += path->f.sum[i].moves;
+    return g->n == 1 && g->cost + stores >= path->before &&
+           (g->lanes == 0 || lower_in_lanes(g->s->p, path->loop, g->s->how.bytes) != NULL ||
+            lower_over_lanes(g->s->p, path->loop, g->s->how.bytes) != NULL);
+}
+
+/* Whether the loop adds to the same elements in each iteration of the one around it. */
+static bool is_again(const Segments *s, const Path *path)
+{
+    for (int i = 0; i < path->f.n; i++)
+        if (!path->f.sum[i].moves ||
+            lower_mentions(s->p, path->f.sum[i].cell, s->around->local))
+            return false;
+    return true;
+}
+
+static bool is_strided(const Path *path)
+{
+    bool strided = false;
+    LoopIndex x;
+
+    for (int i = 0; i < path->f.n; i++)
+        strided = strided || (loop_index(path->f.sum[i].cell->arg[0], path->loop->local, &x) &&
+                              x.stride > 1);
+    return strided;
+}
+
+static void put_group(Group *g)
+{
+    Segments *s = g->s;
+    Node loop = *g->path[0]->loop;
+
+    g->lanes = lanes_of(g);
+    if (stays(g)) {
+        lower_append(s->p, &s->out, loop_node(s->p, &loop));
+        return;
+    }
+    if (g->n == 1 && s->around != NULL && is_again(s, g->path[0]) && !is_strided(g->path[0]))
+        g->lanes = 0; /* in registers: tile.c */
+    for (int i = 0; i < g->n; i++) {
+        Path *path = g->path[i];
+
+        lower_write_draft(path->draft, fixed, g);
+        for (int k = 0; k < path->f.n; k++)
+            if (path->f.sum[k].moves)
+                put_moving(g, i, &path->f.sum[k]);
+        put_parts(g, i);
+        put_after(g, i);
+    }
+    forget(g);
+    loop.how = g->lanes > 1 ? FOR_VECTOR : FOR_SERIAL;
+    loop.lanes = g->lanes > 1 ? g->lanes : 1;
+    append_all(s, &g->before);
+    lower_append(s->p, &s->out, lower_with_body(s->p, &loop, &g->body));
+    append_all(s, &g->after);
+}
+
+/* Loops that follow each other, all of them sums: they may change places. */
+static void put_run(Segments *s, Path *path, int n)
+{
+    Path **list = arena_array(s->p->arena, n, sizeof *list);
+
+    s->let = (Memo){ 0 };
+    for (int i = 0; i < n; i++)
+        path[i].draft = lower_draft(s->p, &path[i].f, turns_of(s, path[i].loop));
+    for (int i = 0; i < n; i++) {
+        Group g = { .s = s, .path = list };
+
+        if (path[i].taken)
+            continue;
+        join(&g, &path[i]);
+        for (int k = i + 1; k < n; k++)
+            if (!path[k].taken && may_join(&g, &path[k]))
+                join(&g, &path[k]);
+        put_group(&g);
+    }
+}
+
+/* The loop with the variable of an earlier one of the same range, so that equal elements are one
+ * expression. */
+static Node *with_local_of(Segments *s, Node *n, const Path *path, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (n->kind == N_FOR && path[i].loop->lo == n->lo && path[i].loop->hi == n->hi) {
+            Node c = *loop_replace(s->p, n, n->local, loop_use(s->p, path[i].loop->local));
+
+            c.local = path[i].loop->local;
+            return loop_node(s->p, &c);
+        }
+    return n;
+}
+
+/* Whether the elements that a loop inside n adds to may stay in registers while n runs. */
+static bool may_turn(Segments *s, const Node *n, Path *path)
+{
+    const Node *in = n->nbody > 0 ? n->body[0] : n;
+    bool known = n->kind == N_FOR && n->lo->op == OP_int && n->hi->op == OP_int;
+    LoopIndex x;
+
+    if (n->kind != N_FOR || n->how != FOR_SERIAL || n->nbody != 1 || !is_path(s, in, path) ||
+        lower_mentions(s->p, in->lo, n->local) || lower_mentions(s->p, in->hi, n->local) ||
+        !is_strided(path))
+        return false;
+    for (int i = 0; i < path->f.n; i++)
+        if (!path->f.sum[i].moves || lower_mentions(s->p, path->f.sum[i].cell, n->local) ||
+            (!(known && n->lo->i < n->hi->i) &&
+             !lower_is_inside(s->p, s->phase, path->f.sum[i].cell)))
+            return false;
+    for (int i = 0; i < path->nmoving; i++)
+        if (path->moving[i]->op == OP_cell && !loop_writes(s->phase, path->moving[i]->buf) &&
+            !(loop_index(path->moving[i]->arg[0], in->local, &x) && x.stride == 1))
+            return false;
+    return true;
+}
+
+/* The inner loop comes out, in lanes; the elements that it adds to are registers inside. */
+static bool put_turned(Segments *s, const Node *n)
+{
+    Path path, *one = &path;
+    Group g = { .s = s, .path = &one, .n = 1 };
+    NodeList body = { 0 }, inner = { 0 };
+    Node loop;
+
+    if (!may_turn(s, n, &path))
+        return false;
+    g.lanes = lanes_of(&g);
+    if (g.lanes == 0)
+        return false;
+    s->let = (Memo){ 0 };
+    path.draft = lower_draft(s->p, &path.f, turns_of(s, path.loop));
+    lower_write_draft(path.draft, fixed, &g);
+    for (int i = 0; i < g.before.n; i++)
+        lower_append(s->p, &inner, g.before.node[i]);
+    for (int i = 0; i < path.f.n; i++) {
+        const Sum *sum = &path.f.sum[i];
+        Local *l = put_register(&g, &body, sum, g.lanes, begin_of_sum(s->p));
+
+        put_store(&g, &inner, sum, loop_use(s->p, l), sum->value);
+        put_store(&g, &g.after, sum, sum->cell, loop_use(s->p, l));
+    }
+    lower_append(s->p, &body, lower_with_body(s->p, n, &inner));
+    for (int i = 0; i < g.after.n; i++)
+        lower_append(s->p, &body, g.after.node[i]);
+    loop = *path.loop;
+    loop.how = FOR_VECTOR;
+    loop.lanes = g.lanes;
+    lower_append(s->p, &s->out, lower_with_body(s->p, &loop, &body));
+    return true;
+}
+
+static NodeList segments(const Segments *outer, const Node *around, Node *const *n, int count)
+{
+    Segments s = { .p = outer->p, .phase = outer->phase, .around = around, .how = outer->how };
+    Path *path = arena_array(s.p->arena, count, sizeof *path);
+
+    for (int i = 0; i < count;) {
+        int run = 0;
+
+        while (i + run < count && is_path(&s, with_local_of(&s, n[i + run], path, run), &path[run]))
+            run++;
+        if (run > 0) {
+            put_run(&s, path, run);
+            i += run;
+        } else if (put_turned(&s, n[i])) {
+            i++;
+        } else {
+            NodeList body = segments(&s, n[i]->kind == N_FOR ? n[i] : around, n[i]->body,
+                                     n[i]->nbody);
+
+            lower_append(s.p, &s.out, lower_with_body(s.p, n[i], &body));
+            i++;
+        }
+    }
+    return s.out;
+}
+
+void lower_segments(Kernel *k, LowerTile how)
+{
+    for (int i = 0; i < k->n; i++) {
+        Segments s = { .p = k->p, .phase = k->phase[i], .how = how };
+        NodeList out;
+
+        if (lower_has_registers(k->phase[i]) || k->phase[i]->kind != N_FOR)
+            continue;
+        out = segments(&s, k->phase[i]->how == FOR_PARALLEL ? NULL : k->phase[i],
+                       k->phase[i]->body, k->phase[i]->nbody);
+        k->phase[i] = lower_with_body(k->p, k->phase[i], &out);
+    }
+    lower_done(k, k->p->stage);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * One nest as a tile of registers, for who names it: what the passes `tiles` and `rows` do to all
+ * nests that they find. */
+#include "lower/lower_int.h"
+
+static Node *with_nest(Prog *p, Node *in, const Node *old, Node *by)
+{
+    NodeList body = { 0 };
+
+    if (in == old)
+        return by;
+    for (int i = 0; i < in->nbody; i++)
+        lower_append(p, &body, with_nest(p, in->body[i], old, by));
+    return lower_with_body(p, in, &body);
+}
+
+/* Of a phase that is named itself, the sums are in what is last in it. */
+static Node *sums_of(Node *phase, Node *nest)
+{
+    return nest == phase && nest->nbody > 0 ? nest->body[nest->nbody - 1] : nest;
+}
+
+Node *lower_tensor(Prog *p, Node *phase, Node *nest, LowerTile how)
+{
+    Node *sums = sums_of(phase, nest), *vector = lower_tiled(p, phase, sums, how);
+
+    if (vector == NULL)
+        return NULL;
+    phase = with_nest(p, phase, sums, vector);
+    return lower_in_rows(p, phase, sums == nest ? vector : phase, how);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Arrays that steps make beside the program's, and the phases that fill and read them. */
+#include "sched/step.h"
+
+#include <string.h>
+
+Buf *step_new_array(Prog *p, const Buf *of, const char *suffix, Axis *const *axis, int n)
+{
+    Buf b = { .type = of->type, .kind = B_TEMP, .nslot = n, .nfull = n, .written = true };
+    Text name = { .arena = p->arena };
+    const Symbol *s;
+    int number = 0;
+
+    do {
+        name.n = 0;
+        text_f(&name, "%s.%s", of->name, suffix);
+        if (number++ > 0)
+            text_f(&name, "%d", number);
+        s = ir_find_symbol(p, name.s, name.n);
+    } while (s != NULL && s->buf != NULL);
+    b.name = name.s;
+    b.full = b.slot = arena_copy(p->arena, axis, (size_t)n * sizeof *axis);
+    b.place_in_full = arena_array(p->arena, n, sizeof *b.place_in_full);
+    for (int i = 0; i < n; i++)
+        b.place_in_full[i] = i;
+    return loop_own(p, &b);
+}
+
+Node *step_nest(Prog *p, const char *label, Local *const *var, Expr *const *hi, int n, Node *body)
+{
+    for (int i = n - 1; i >= 0; i--) {
+        Node loop = { .kind = N_FOR, .label = label, .local = var[i], .hi = hi[i] };
+
+        loop.lo = ir_int(p, 0);
+        loop.how = i == 0 ? FOR_PARALLEL : FOR_SERIAL;
+        body = step_with_body(p, &loop, &body, 1);
+    }
+    return body;
+}
+
+Local *step_counter(Prog *p, const char *stem, int i)
+{
+    Text t = { .arena = p->arena };
+
+    text_f(&t, "%s%d", stem, i);
+    return loop_local(p, t.s, T_i64, 1);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Lanes as a machine has them: what a loop runs at once, in lanes and registers, is laid out in
+ * registers of the machine's width.  A loop of fewer uses a part of one. */
+#include "sched/step.h"
+
+enum { MOST_REGISTERS = 64 };
+
+static Type type_of(const Node *n)
+{
+    Type t = n->kind == N_STORE ? (Type)n->out->type : T_none;
+
+    for (int i = 0; i < n->nbody && t == T_none; i++)
+        t = type_of(n->body[i]);
+    return t;
+}
+
+/* The locals of lanes below a node, with other lanes. */
+static Node *relaned(Prog *p, const Node *n, int lanes, Memo *memo)
+{
+    Node c = *n;
+    Nodes body = { 0 };
+
+    if (n->kind == N_LET && n->local->lanes > 1) {
+        c.local = loop_local(p, n->local->name, n->local->type, lanes);
+        *ir_memo(p, memo, loop_use(p, n->local)) = loop_use(p, c.local);
+    }
+    for (int i = 0; i < n->nbody; i++)
+        step_append(p, &body, relaned(p, n->body[i], lanes, memo));
+    return step_with_body(p, &c, body.node, body.n);
+}
+
+static Expr *same(Prog *p, Expr *e, void *ctx)
+{
+    (void)p;
+    (void)ctx;
+    return e;
+}
+
+static Node *fit(Prog *p, Node *n, int bytes)
+{
+    Node c = *n;
+    Nodes body = { 0 };
+    Memo memo = { 0 };
+    int lanes;
+
+    if (n->kind != N_FOR || n->lanes <= 1) {
+        for (int i = 0; i < n->nbody; i++)
+            step_append(p, &body, fit(p, n->body[i], bytes));
+        return n->nbody > 0 ? step_with_body(p, n, body.node, body.n) : n;
+    }
+    lanes = bytes / (int)ir_type[type_of(n) == T_none ? T_f32 : type_of(n)].bytes;
+    if (lanes == n->lanes)
+        return n;
+    c.regs = n->lanes * (n->regs > 1 ? n->regs : 1) / lanes;
+    c.regs = c.regs < 1 ? 1 : c.regs > MOST_REGISTERS ? MOST_REGISTERS : c.regs;
+    c.lanes = lanes;
+    return loop_rewrite(p, relaned(p, &c, lanes, &memo), same, NULL, &memo);
+}
+
+void step_fit_lanes(Prog *p, int bytes)
+{
+    Node **phase = arena_copy(p->arena, p->phase, (size_t)p->nphase * sizeof *phase);
+
+    for (int i = 0; i < p->nphase; i++)
+        if (phase[i]->scheduled)
+            phase[i] = fit(p, phase[i], bytes);
+    p->phase = phase;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * The steps: a row each. */
+#include "sched/step.h"
+
+#include <string.h>
+
+/* The note of the list begins with the arguments and ends with the stage. */
+#define ON_COORDINATES "on coordinates"
+#define ON_POSITIONS "on positions"
+#define ON_LOOPS "on loops"
+#define STEP(name, stage, args, note, apply) \
+    { name, STAGE_##stage, args, args ": " note "; " ON_##stage, apply }
+
+const Step step_table[] = {
+    STEP("format", COORDINATES, "AXIS NAME(...)",
+      "the entries of an axis are stored in a format of `weft list formats`", NULL),
+    STEP("split", POSITIONS, "LOOP N [tail|mask|exact]",
+      "a loop becomes two, c.k.0 over blocks and c.k.1 over N iterations each", step_split),
+    STEP("fuse", POSITIONS, "OUTER INNER",
+      "two loops, or axes of a statement on coordinates, become one, c.i_k", step_fuse),
+    STEP("reorder", POSITIONS, "LOOP LOOP...",
+      "loops of a nest, or axes of a statement on coordinates, in this order from now on",
+      step_reorder),
+    STEP("unroll", POSITIONS, "LOOP", "a loop of constant length becomes straight-line code",
+      step_unroll),
+    STEP("peel", POSITIONS, "LOOP", "the short last block of a split gets a nest of its own",
+      step_peel),
+    STEP("parallel", POSITIONS, "LOOP [balance AXIS]",
+      "iterations of the outermost loop are shared by threads", step_parallel),
+    STEP("cache_write", POSITIONS, "LABEL ARRAY at LOOP",
+      "elements that the loop's body writes are held in registers meanwhile", step_cache_write),
+    STEP("decompose_reduction", POSITIONS, "LABEL at LOOP",
+      "elements get their first values where the loop adds to them", step_decompose),
+    STEP("compute_at", POSITIONS, "LABEL at LOOP",
+      "the element of a temp that the loop's body reads is computed there", step_compute_at),
+    STEP("compute_inline", POSITIONS, "LABEL", "a temp is computed wherever it is read",
+      step_inline),
+    STEP("prefetch", POSITIONS, "LABEL ARRAY at LOOP N",
+      "what is read N iterations later is asked for", step_prefetch),
+    STEP("bind", POSITIONS, "LOOP threads [balance AXIS]",
+      "a loop runs on a level of the machine", step_bind),
+    STEP("cache_read", POSITIONS, "LABEL ARRAY at LOOP",
+      "elements that the loop's body reads are copied into a tile first", step_cache_read),
+    STEP("rfactor", POSITIONS, "LOOP",
+      "iterations add up apart, and what they give is added up in order", step_rfactor),
+    STEP("merge", POSITIONS, "PHASE PHASE... [by N] [balance AXIS]",
+      "parallel phases that do not need each other become one", step_merge),
+    STEP("pack", POSITIONS, "LABEL ARRAY by N",
+      "an operand is laid out in panels of N columns first", step_pack),
+    STEP("vectorize", LOOPS, "LOOP [LANES [by N]]",
+      "so many iterations run at once, in N registers", step_vectorize),
+    STEP("tensorize", LOOPS, "LOOP [ROWS COLUMNS]",
+      "a product of matrices runs in tiles of registers", step_tensorize),
+    { NULL, STAGE_LOOPS, NULL, NULL, NULL },
+};
+
+const Step *step_named(const char *word, size_t n)
+{
+    for (const Step *s = step_table; s->name != NULL; s++)
+        if (strlen(s->name) == n && memcmp(s->name, word, n) == 0)
+            return s;
+    return NULL;
+}

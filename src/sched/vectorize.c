@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * vectorize LOOP [LANES [by N]]: so many iterations of a loop run at once, in lanes.  What they
+ * store lies side by side, or is a sum over lanes, which gets a register of its own. */
+#include "sched/step.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_LANES = 64, MOST_REGISTERS = 64, LINE = 64, NOT_LINEAR = 1 << 30 };
+
+typedef struct Lanes {
+    StepCall *call;
+    Prog *p;
+    const Node *loop;
+    Local *v; /* the loop's variable: one value a lane */
+    int n;    /* lanes */
+    Type type;
+    Memo moved; /* locals that differ between lanes, to what stands for them */
+    Nodes before, after; /* the registers of sums, and what is done with them */
+} Lanes;
+
+static bool moves(Lanes *l, Expr *e)
+{
+    bool any = e->op == OP_local && (e->local == l->v || e->local->lanes > 1);
+
+    for (int i = 0; i < e->nargs && !any; i++)
+        any = moves(l, e->arg[i]);
+    return any;
+}
+
+/* How far an index moves from lane to lane. */
+static int stride(Lanes *l, Expr *e)
+{
+    int a, b;
+
+    if (!moves(l, e))
+        return 0;
+    if (e->op == OP_local)
+        return 1;
+    if (e->op != OP_add && e->op != OP_sub)
+        return NOT_LINEAR;
+    a = stride(l, e->arg[0]);
+    b = stride(l, e->arg[1]);
+    if (a == NOT_LINEAR || b == NOT_LINEAR)
+        return NOT_LINEAR;
+    return e->op == OP_add ? a + b : a - b;
+}
+
+static bool has_vector_form(Op op)
+{
+    return (op >= OP_neg && op <= OP_div) || op == OP_fma || op == OP_sqrt || op == OP_abs ||
+           op == OP_min || op == OP_max || op == OP_relu;
+}
+
+static bool has_lanes(const Buf *b)
+{
+    return b->type == T_f16 || b->type == T_bf16 || b->type == T_f32 || b->type == T_f64;
+}
+
+static void check_value(Lanes *l, Expr *e)
+{
+    if (!moves(l, e)) {
+        if (e->type == T_bool)
+            step_refuse(l->call, "a condition has no lanes");
+        return;
+    }
+    if ((Type)e->type != l->type)
+        step_refuse(l->call, "a value of type %s stands beside one of type %s",
+                    ir_type[e->type].name, ir_type[l->type].name);
+    if (e->op == OP_local)
+        return;
+    if (e->op == OP_cell) {
+        if (!has_lanes(e->buf) || stride(l, e->arg[0]) != 1)
+            step_refuse(l->call, "the elements of %s that it reads do not lie side by side",
+                        e->buf->name);
+        return;
+    }
+    if (!has_vector_form((Op)e->op))
+        step_refuse(l->call, "%s has no form in lanes", ir_op[e->op].text);
+    for (int i = 0; i < e->nargs; i++)
+        check_value(l, e->arg[i]);
+}
+
+static bool is_float_value(Type t)
+{
+    return t == T_f32 || t == T_f64;
+}
+
+/* The type of all that is stored. */
+static void find_type(Lanes *l, const Node *n)
+{
+    if (n->kind == N_STORE) {
+        Type t = (Type)n->out->type;
+
+        if (!is_float_value(t) || (l->type != T_none && l->type != t))
+            step_refuse(l->call, "what it stores is not all f32 or all f64");
+        l->type = t;
+    }
+    for (int i = 0; i < n->nbody; i++)
+        find_type(l, n->body[i]);
+}
+
+static Expr *moved(Prog *p, Expr *e, void *ctx)
+{
+    Lanes *l = ctx;
+    Expr *to = e->op == OP_local ? *ir_memo(p, &l->moved, e) : NULL;
+
+    return to != NULL ? to : e;
+}
+
+static Expr *in_lanes(Lanes *l, Expr *e)
+{
+    Memo memo = { 0 };
+
+    return ir_rewrite(l->p, e, moved, l, &memo);
+}
+
+/* An end or a condition of a block, which has to be the same in all lanes. */
+static Expr *same_in_lanes(Lanes *l, Expr *e, const char *what, const Node *n)
+{
+    e = e == NULL ? NULL : in_lanes(l, e);
+    if (e != NULL && moves(l, e))
+        step_refuse(l->call, "%s%s%s differs between lanes", what, n != NULL ? " " : "",
+                    n != NULL ? loop_path(n) : "");
+    return e;
+}
+
+static bool is_assigned(const Node *n, const Local *x)
+{
+    bool here = n->kind == N_STORE && n->out->op == OP_local && n->out->local == x;
+
+    for (int i = 0; i < n->nbody && !here; i++)
+        here = is_assigned(n->body[i], x);
+    return here;
+}
+
+/* A value in each lane is a local of lanes; an index is written out where it is used. */
+static void put_let(Lanes *l, const Node *n, Nodes *out)
+{
+    Node c = *n;
+    bool reg = is_assigned(l->loop, n->local);
+
+    c.value = in_lanes(l, n->value);
+    if (!reg && !moves(l, c.value)) {
+        step_append(l->p, out, loop_node(l->p, &c));
+        return;
+    }
+    if (!is_float_value(n->local->type)) {
+        if (reg)
+            step_refuse(l->call, "%s is a register of integers", n->local->name);
+        *ir_memo(l->p, &l->moved, loop_use(l->p, n->local)) = c.value;
+        return;
+    }
+    if (n->local->type != l->type)
+        step_refuse(l->call, "a value of type %s stands beside one of type %s",
+                    ir_type[n->local->type].name, ir_type[l->type].name);
+    check_value(l, c.value);
+    c.local = loop_local(l->p, n->local->name, n->local->type, l->n);
+    *ir_memo(l->p, &l->moved, loop_use(l->p, n->local)) = loop_use(l->p, c.local);
+    step_append(l->p, out, loop_node(l->p, &c));
+}
+
+static Expr *neutral(Lanes *l, AssignOp op)
+{
+    double inf = (double)INFINITY;
+
+    return ir_real(l->p, op == A_ADD ? 0.0 : op == A_MAX ? -inf : inf);
+}
+
+/* All lanes add to one element: a register takes the sum, and the element the register. */
+static void put_sum(Lanes *l, const Node *n, Nodes *out, bool direct)
+{
+    Node c = *n, add = *n;
+    Node let = { .kind = N_LET, .label = n->label, .value = neutral(l, n->op) };
+
+    if (n->op == A_SET)
+        step_refuse(l->call, "all iterations write one element of %s", n->out->buf->name);
+    if (!direct || moves(l, n->out->arg[0]) || n->out->buf->type != l->type ||
+        !moves(l, n->value))
+        step_refuse(l->call, "the elements of %s that it writes do not lie side by side",
+                    n->out->buf->name);
+    let.local = loop_local(l->p, "sum", l->type, 1);
+    step_append(l->p, &l->before, loop_node(l->p, &let));
+    c.out = loop_use(l->p, let.local);
+    step_append(l->p, out, loop_node(l->p, &c));
+    add.value = c.out;
+    step_append(l->p, &l->after, loop_node(l->p, &add));
+}
+
+static void put_store(Lanes *l, const Node *n, Nodes *out, bool direct)
+{
+    Node c = *n;
+
+    c.out = in_lanes(l, n->out);
+    c.value = in_lanes(l, n->value);
+    if (n->nat > 0)
+        step_refuse(l->call, "a store has companions");
+    check_value(l, c.value);
+    if (c.out->op == OP_local) {
+        if (c.out->local->lanes == 1 && (!direct || c.op == A_SET || !moves(l, c.value)))
+            step_refuse(l->call, "all iterations store to the register %s", c.out->local->name);
+        step_append(l->p, out, loop_node(l->p, &c));
+        return;
+    }
+    if (!has_lanes(c.out->buf))
+        step_refuse(l->call, "elements of %s have no lanes", c.out->buf->name);
+    if (stride(l, c.out->arg[0]) == 1)
+        step_append(l->p, out, loop_node(l->p, &c));
+    else
+        put_sum(l, &c, out, direct);
+}
+
+static void put_nodes(Lanes *l, const Node *of, Nodes *out);
+
+static void put_block(Lanes *l, const Node *n, Nodes *out)
+{
+    Node c = *n;
+    Nodes body = { 0 };
+
+    c.lo = same_in_lanes(l, n->lo, "the range of the loop", n);
+    c.hi = same_in_lanes(l, n->hi, "the range of the loop", n);
+    c.cond = same_in_lanes(l, n->cond, "a branch or a check", NULL);
+    if (n->kind == N_AHEAD)
+        c.out = in_lanes(l, n->out);
+    if (n->kind == N_FOR && n->lanes > 1)
+        step_refuse(l->call, "%s.%s inside it runs in lanes", n->label, loop_path(n));
+    put_nodes(l, n, &body);
+    step_append(l->p, out, step_with_body(l->p, &c, body.node, body.n));
+}
+
+static void put_nodes(Lanes *l, const Node *of, Nodes *out)
+{
+    for (int i = 0; i < of->nbody; i++) {
+        const Node *n = of->body[i];
+
+        if (n->kind == N_LET)
+            put_let(l, n, out);
+        else if (n->kind == N_STORE)
+            put_store(l, n, out, of == l->loop);
+        else if (n->kind == N_BUILD || n->kind == N_INSERT)
+            step_refuse(l->call, "what is inserted has no lanes");
+        else
+            put_block(l, n, out);
+    }
+}
+
+typedef struct How {
+    int lanes, regs; /* 0: not said */
+} How;
+
+static int registers(const Lanes *l, const How *how)
+{
+    int64_t trips = step_trips(l->loop);
+    int n = 1;
+
+    if (how->regs > 0)
+        return how->regs;
+    while (n < 8 && trips >= 2 * (int64_t)n * l->n)
+        n *= 2;
+    return n;
+}
+
+static void vectorize(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+{
+    const How *how = ctx;
+    Lanes l = { .call = c, .p = c->p, .loop = at->node, .v = at->node->local };
+    Node n = *at->node;
+    Nodes body = { 0 };
+    const char *why;
+
+    if (n.lanes > 1)
+        step_refuse(c, "it runs in lanes already");
+    for (int i = 0; i < at->depth; i++)
+        if (at->around[i]->kind == N_FOR && at->around[i]->lanes > 1)
+            step_refuse(c, "a loop around it runs in lanes");
+    find_type(&l, &n);
+    if (l.type == T_none)
+        step_refuse(c, "it stores nothing");
+    l.n = how->lanes > 0 ? how->lanes : LINE / ir_type[l.type].bytes;
+    why = dep_race(c->p, c->phase[at->phase], at, true);
+    if (why != NULL)
+        step_refuse(c, "%s", why);
+    put_nodes(&l, at->node, &body);
+    if (n.how == FOR_PARALLEL && l.before.n > 0)
+        step_refuse(c, "all iterations of a parallel phase add to one element");
+    n.lanes = l.n;
+    n.regs = registers(&l, how);
+    n.how = n.how == FOR_PARALLEL ? FOR_PARALLEL : FOR_VECTOR;
+    for (int i = 0; i < l.before.n; i++)
+        step_append(c->p, out, l.before.node[i]);
+    step_append(c->p, out, step_with_body(c->p, &n, body.node, body.n));
+    for (int i = 0; i < l.after.n; i++)
+        step_append(c->p, out, l.after.node[i]);
+}
+
+void step_vectorize(StepCall *c)
+{
+    How how = { 0, 0 };
+    Spot first;
+
+    step_count(c, 1, 4);
+    if (c->line->nword > 1)
+        how.lanes = (int)step_int(c, 1, 2, MOST_LANES);
+    if (c->line->nword > 2 && (c->line->nword < 4 || strcmp(c->line->word[2], "by") != 0))
+        step_refuse(c, "it is written %s %s", c->line->step->name, c->line->step->args);
+    if (c->line->nword == 4)
+        how.regs = (int)step_int(c, 3, 1, MOST_REGISTERS);
+    first = step_find(c, c->line->word[0]);
+    step_edit(c, c->line->word[0], vectorize, &how);
+    step_edit_tails(c, first.node, vectorize, &how);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Chains as machine code: many in one C file, each run on copies of its arrays. */
+#include "api/api_int.h"
+#include "sched/sched_test.h"
+#include "unit/trap.h"
+
+#include <string.h>
+
+/* The rest of the pipeline, for one thread and without a plan. */
+static void lower(Arena *a, const Chain *c, const Subjects *all, Subject *s)
+{
+    Isa isa = { .bytes = all->bytes, .registers = 16 };
+    Aim aim = api_aim(&isa);
+    Text t = { .arena = a }, prefix = { .arena = a };
+    Kernel *k = api_passes(c->prog, &aim, true);
+
+    text_f(&prefix, "k%d", all->n);
+    s->prog = c->prog;
+    s->kernel = emit_functions_cut(&t, s->prog, k->phase, k->n, prefix.s, EMIT_PART);
+    s->source = t.s;
+}
+
+void compiled_add(Arena *a, Subjects *all, const Chain *c)
+{
+    const Base *b = c->base;
+    Subject s = { .seed = b->seed,
+                  .exact = true,
+                  .text = b->text,
+                  .in = b->in,
+                  .want = b->want,
+                  .status = b->status,
+                  .error = "" };
+
+    if (CATCH(a->err, lower(a, c, all, &s)) != ST_OK) {
+        if (a->err->code != ST_LIMIT)
+            err_jump(a->err);
+        err_clear(a->err);
+        return;
+    }
+    all->s = arena_grow(a, all->s, all->n, &all->cap, sizeof *all->s);
+    all->s[all->n++] = s;
+}
