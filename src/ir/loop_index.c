@@ -49,7 +49,7 @@ static bool take(LoopIndex *x, Expr *e, const Local *l, int64_t times)
 bool loop_index(Expr *index, const Local *l, LoopIndex *out)
 {
     *out = (LoopIndex){ 0 };
-    return take(out, index, l, 1);
+    return take(out, index, l, 1) && (out->stride != 0 || !mentions(index, l)); /* 0 * l */
 }
 
 bool loop_index_of(Expr *cell, const Local *l, LoopIndex *out)

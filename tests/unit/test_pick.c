@@ -27,6 +27,7 @@ static void close_structure(void)
 {
     free(start);
     free(coord);
+    arena_free(&ctx->scratch);
     close_prog();
 }
 
