@@ -28,6 +28,8 @@ weft_ctx *cli_ctx(void);
 /* The context's message on stderr; EXIT_FAILED. */
 int cli_failed(const weft_ctx *);
 void cli_json(const char *s); /* a string of JSON, to stdout */
+/* The text of a program on stdout, or, when it could not be made, the message; the exit code. */
+int cli_print(weft_ctx *, weft_status made, weft_prog *);
 /* The program from `path`, "-" or NULL for stdin; NULL after a message. */
 weft_prog *cli_read(weft_ctx *, const char *path);
 

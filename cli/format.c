@@ -74,15 +74,12 @@ static int format_file(const Options *o, const char *axis, const char *use)
 {
     weft_ctx *ctx = cli_ctx();
     weft_prog *prog = ctx == NULL ? NULL : cli_read(ctx, o->file), *to;
-    const char *text;
+    weft_status made;
     int code = EXIT_FAILED;
 
-    if (prog != NULL && weft_prog_format(prog, axis, use, &to) == WEFT_OK &&
-        weft_prog_print(to, &text) == WEFT_OK) {
-        fputs(text, stdout);
-        code = EXIT_GOOD;
-    } else if (prog != NULL) {
-        code = cli_failed(ctx);
+    if (prog != NULL) {
+        made = weft_prog_format(prog, axis, use, &to);
+        code = cli_print(ctx, made, to);
     }
     weft_ctx_free(ctx);
     return code;

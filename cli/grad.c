@@ -73,15 +73,12 @@ static int grad_file(const Options *o)
     weft_prog *prog = cli_read(ctx, o->file), *derivative;
     weft_grad opt = { o->list[WRT].name, o->list[OF].name, o->list[SAVE].name, o->list[WRT].n,
                       o->list[OF].n,     o->list[SAVE].n,  o->forward };
-    const char *text;
+    weft_status made;
     int code = EXIT_FAILED;
 
-    if (prog != NULL && weft_prog_grad(prog, &opt, &derivative) == WEFT_OK &&
-        weft_prog_print(derivative, &text) == WEFT_OK) {
-        fputs(text, stdout);
-        code = EXIT_GOOD;
-    } else if (prog != NULL) {
-        code = cli_failed(ctx);
+    if (prog != NULL) {
+        made = weft_prog_grad(prog, &opt, &derivative);
+        code = cli_print(ctx, made, derivative);
     }
     weft_ctx_free(ctx);
     return code;

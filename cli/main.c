@@ -79,6 +79,16 @@ weft_prog *cli_read(weft_ctx *ctx, const char *path)
     return prog;
 }
 
+int cli_print(weft_ctx *ctx, weft_status made, weft_prog *prog)
+{
+    const char *text;
+
+    if (made != WEFT_OK || weft_prog_print(prog, &text) != WEFT_OK)
+        return cli_failed(ctx);
+    fputs(text, stdout);
+    return EXIT_GOOD;
+}
+
 static void help(FILE *to)
 {
     fprintf(to, "usage: weft COMMAND [ARGUMENTS]\n\n"

@@ -76,25 +76,29 @@ static int read_line(const Command *c, int argc, char **argv, const char *const 
     return good ? EXIT_GOOD : EXIT_FAILED;
 }
 
-static int show(const char *line, bool program)
+static int show_program(const char *line)
 {
     weft_ctx *ctx = cli_ctx();
     weft_prog *prog;
-    const char *text;
-    weft_status s;
+    weft_status made = weft_prog_o3(ctx, line, &prog);
+    int code = cli_print(ctx, made, prog);
 
-    if (program) {
-        s = weft_prog_o3(ctx, line, &prog);
-        s = s != WEFT_OK ? s : weft_prog_print(prog, &text);
-    } else {
-        s = weft_o3_tell(ctx, line, &text);
-    }
-    if (s == WEFT_OK)
+    weft_ctx_free(ctx);
+    return code;
+}
+
+static int show_facts(const char *line)
+{
+    weft_ctx *ctx = cli_ctx();
+    const char *text;
+    int code = EXIT_GOOD;
+
+    if (weft_o3_tell(ctx, line, &text) == WEFT_OK)
         fputs(text, stdout);
     else
-        cli_failed(ctx);
+        code = cli_failed(ctx);
     weft_ctx_free(ctx);
-    return s == WEFT_OK ? EXIT_GOOD : EXIT_FAILED;
+    return code;
 }
 
 static int answer(const Command *c, int argc, char **argv, const char *form,
@@ -104,7 +108,7 @@ static int answer(const Command *c, int argc, char **argv, const char *form,
     int code = put(&l, form) ? read_line(c, argc, argv, names, &l) : EXIT_FAILED;
 
     if (code == EXIT_GOOD)
-        code = show(l.text, program);
+        code = program ? show_program(l.text) : show_facts(l.text);
     free(l.text);
     return code;
 }

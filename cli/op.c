@@ -4,28 +4,18 @@
  * weft op: the program of an operator, for the other commands to go on with. */
 #include "cli.h"
 
-#include <stdio.h>
-
-static int put_program(weft_ctx *ctx, const char *spec)
-{
-    weft_prog *prog;
-    const char *text;
-
-    if (weft_prog_op(ctx, spec, &prog) != WEFT_OK || weft_prog_print(prog, &text) != WEFT_OK)
-        return cli_failed(ctx);
-    fputs(text, stdout);
-    return EXIT_GOOD;
-}
-
 static int op(const Command *c, int argc, char **argv)
 {
     weft_ctx *ctx;
+    weft_prog *prog;
+    weft_status made;
     int code;
 
     if (argc != 2 || argv[1][0] == '-')
         return cli_usage(c, "one operator and its options, as in spmm:f64:csc");
     ctx = cli_ctx();
-    code = put_program(ctx, argv[1]);
+    made = weft_prog_op(ctx, argv[1], &prog);
+    code = cli_print(ctx, made, prog);
     weft_ctx_free(ctx);
     return code;
 }

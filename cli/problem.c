@@ -237,7 +237,7 @@ static bool set_sizes(Problem *p, weft_args *args)
         bool given = strcmp(a.name, "f") != 0 || p->op[0] == 0;
 
         for (int k = 0; k < p->nsize; k++)
-            if (strcmp(p->size_name[k], a.name) == 0 && !(is_product(p) && v == FEW_ITEMS)) {
+            if (strcmp(p->size_name[k], a.name) == 0 && !p->few) {
                 v = p->size[k];
                 given = true;
             }
@@ -432,8 +432,9 @@ bool problem_open(Problem *p, const char *source)
     p->compile_s = problem_now() - begin;
     if (weft_warning(p->ctx)[0] != 0)
         fprintf(stderr, "weft: note: %s\n", weft_warning(p->ctx));
+    p->few = is_product(p) && source != NULL;
     if (is_product(p))
-        p->graph.n = source != NULL ? FEW_ITEMS : ITEMS;
+        p->graph.n = p->few ? FEW_ITEMS : ITEMS;
     else if (weft_graph_make(p->ctx, source != NULL ? source : p->source, p->index, &p->graph) !=
              WEFT_OK)
         return failed(p);

@@ -28,6 +28,7 @@ typedef struct Problem {
     weft_type index; /* of structure arrays */
     char tp[MAX_TP_WORDS][16]; /* of a tensor product (op is "tp"), whose irreps are the source */
     int ntp;
+    bool few; /* items: to verify it */
 
     weft_ctx *ctx;
     weft_prog *prog;

@@ -50,7 +50,7 @@ struct weft_tp {
     weft_tp_info info;
     int64_t dim[OPERANDS]; /* elements of an item; 0: there is none */
     bool item[OPERANDS];   /* each item has its own */
-    weft_type type[OPERANDS];
+    Type type[OPERANDS];
     int ndim[OPERANDS];
     int64_t shape[OPERANDS][WEFT_MAX_NDIM]; /* for one item */
     Ready ready[MOST_READY];
@@ -72,29 +72,31 @@ static weft_status fault(weft_tp *tp, Status code, const char *message, const ch
     err_throw(&ctx->err, code, message, what);
 }
 
-static bool find_arg(const weft_prog *prog, const char *name, weft_arg *out)
+static const Arg *find_arg(const weft_prog *prog, const char *name)
 {
-    for (int i = 0; weft_prog_arg(prog, i, out) == WEFT_OK; i++)
-        if (strcmp(out->name, name) == 0)
-            return true;
-    return false;
+    const Body *body = prog->body;
+
+    for (int i = 0; i < body->narg; i++)
+        if (strcmp(body->arg[i].name, name) == 0)
+            return &body->arg[i];
+    return NULL;
 }
 
 static weft_status read_operand(weft_tp *tp, weft_args *args, int o)
 {
-    weft_status s;
-    weft_arg a;
+    const Arg *a = find_arg(tp->prog, slots[o].name);
     int64_t *shape = tp->shape[o];
+    weft_status s;
 
-    if (!find_arg(tp->prog, slots[o].name, &a))
+    if (a == NULL)
         return WEFT_OK;
-    s = weft_args_shape(args, a.name, shape);
+    s = weft_args_shape(args, a->name, shape);
     if (s != WEFT_OK)
         return s;
-    tp->type[o] = a.type;
-    tp->ndim[o] = a.ndim;
+    tp->type[o] = a->type;
+    tp->ndim[o] = a->ndim;
     tp->dim[o] = 1;
-    for (int k = 0; k < a.ndim; k++)
+    for (int k = 0; k < a->ndim; k++)
         tp->dim[o] *= shape[k];
     return WEFT_OK;
 }
@@ -102,17 +104,18 @@ static weft_status read_operand(weft_tp *tp, weft_args *args, int o)
 /* The program has the operands of a product, and no others. */
 static weft_status check_operands(weft_tp *tp)
 {
-    weft_arg a;
+    const Body *body = tp->prog->body;
 
-    for (int i = 0; weft_prog_arg(tp->prog, i, &a) == WEFT_OK; i++) {
-        bool known = a.role == WEFT_SIZE;
+    for (int i = 0; i < body->narg; i++) {
+        const Arg *a = &body->arg[i];
+        bool known = a->role == WEFT_SIZE;
 
         for (int o = 0; o < OPERANDS; o++)
-            known = known || (strcmp(a.name, slots[o].name) == 0 &&
-                              a.role == (o == Z ? WEFT_OUTPUT : WEFT_INPUT));
+            known = known || (strcmp(a->name, slots[o].name) == 0 &&
+                              a->role == (o == Z ? WEFT_OUTPUT : WEFT_INPUT));
         if (!known)
             return fault(tp, ST_ARG, "the problem has an array %s, which a tensor product has not; "
-                                     "compile its program instead (weft_prog_o3)", a.name);
+                                     "compile its program instead (weft_prog_o3)", a->name);
     }
     return WEFT_OK;
 }
@@ -147,7 +150,8 @@ static weft_status open_product(weft_tp *tp, const char *spec)
     if (s == WEFT_OK)
         s = read_operands(tp);
     tp->info = (weft_tp_info){ tp->dim[X], tp->dim[Y],  tp->dim[W],  tp->dim[Z],
-                               tp->dim[W] > 0 && !tp->item[W], tp->type[X], tp->type[W] };
+                               tp->dim[W] > 0 && !tp->item[W], api_type_of[tp->type[X]],
+                               api_type_of[tp->type[W]] };
     return s;
 }
 
@@ -210,11 +214,10 @@ weft_status weft_tp_get(weft_tp *tp, weft_tp_info *out)
 /* The operands of a set that the program has, by their names in it. */
 static int names_of(const weft_prog *prog, unsigned set, const Slot *own, const char **out)
 {
-    weft_arg a;
     int n = 0;
 
     for (int o = 0; o < OPERANDS; o++)
-        if ((set >> o & 1) != 0 && find_arg(prog, slots[own[o]].name, &a))
+        if ((set >> o & 1) != 0 && find_arg(prog, slots[own[o]].name) != NULL)
             out[n++] = slots[own[o]].name;
     return n;
 }
@@ -255,25 +258,20 @@ static weft_status program_of(weft_tp *tp, const Call *c, weft_prog **out)
 static unsigned arrays_of(const weft_prog *prog)
 {
     unsigned all = 0;
-    weft_arg a;
 
     for (int i = 0; i < SLOTS; i++)
-        if (find_arg(prog, slots[i].name, &a))
+        if (find_arg(prog, slots[i].name) != NULL)
             all |= 1u << i;
     return all;
 }
 
-static weft_status compile(weft_tp *tp, Ready *r, weft_prog *prog)
+/* The kernel comes last: its warning is the caller's. */
+static weft_status compile(Ready *r, weft_prog *prog)
 {
-    weft_status s = weft_kernel_compile(prog, &r->kernel);
-    char warning[MAX_MESSAGE];
+    weft_status s = weft_args_new(prog, &r->args);
 
-    memcpy(warning, tp->h.ctx->warning, sizeof warning);
     r->arrays = arrays_of(prog);
-    if (s == WEFT_OK)
-        s = weft_args_new(prog, &r->args);
-    memcpy(tp->h.ctx->warning, warning, sizeof warning);
-    return s;
+    return s == WEFT_OK ? weft_kernel_compile(prog, &r->kernel) : s;
 }
 
 static weft_status open_ready(weft_tp *tp, const Call *c, Ready *r)
@@ -283,7 +281,7 @@ static weft_status open_ready(weft_tp *tp, const Call *c, Ready *r)
 
     *r = (Ready){ .order = c->order, .wanted = c->wanted, .along = c->along, .n = -1 };
     if (s == WEFT_OK && prog != NULL)
-        s = compile(tp, r, prog);
+        s = compile(r, prog);
     if (prog != NULL && prog != tp->prog)
         weft_prog_free(prog);
     if (s != WEFT_OK)
@@ -322,7 +320,8 @@ static weft_status bind(const weft_tp *tp, Ready *r, const Call *c, Slot i)
 {
     int o = slots[i].operand;
     int64_t shape[WEFT_MAX_NDIM];
-    weft_tensor t = { (void *)(uintptr_t)c->array[i], tp->type[o], tp->ndim[o], shape, NULL };
+    weft_tensor t = { (void *)(uintptr_t)c->array[i], api_type_of[tp->type[o]], tp->ndim[o], shape,
+                      NULL };
 
     memcpy(shape, tp->shape[o], sizeof shape);
     if (tp->item[o])
@@ -352,15 +351,13 @@ static weft_status run(weft_tp *tp, Ready *r, const Call *c)
 /* Gradients that nothing depends on. */
 static void clear(const weft_tp *tp, const Ready *r, const Call *c)
 {
-    static const size_t bytes[] = { [WEFT_I32] = 4,  [WEFT_I64] = 8, [WEFT_F16] = 2,
-                                    [WEFT_BF16] = 2, [WEFT_F32] = 4, [WEFT_F64] = 8 };
-
     for (int i = 0; i < SLOTS; i++) {
         int o = slots[i].operand;
         int64_t n = tp->dim[o] * (tp->item[o] ? c->n : 1);
 
         if ((c->wanted & ~r->arrays) >> i & 1)
-            memset((void *)(uintptr_t)c->array[i], 0, (size_t)n * bytes[tp->type[o]]);
+            memset((void *)(uintptr_t)c->array[i], 0,
+                   (size_t)n * (size_t)ir_type[tp->type[o]].bytes);
     }
 }
 

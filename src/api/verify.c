@@ -185,22 +185,6 @@ static bool array_rises(const Look *l, int64_t first, int64_t begin, int64_t end
     return !bad;
 }
 
-/* The parent that position p is below. */
-static int64_t parent_of(const Span *s, int64_t p)
-{
-    int64_t lo = 0, hi = s->parents;
-
-    while (hi - lo > 1) {
-        int64_t mid = lo + (hi - lo) / 2;
-
-        if (ir_span_first(s, mid) <= p)
-            lo = mid;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
 /* Cut by positions, so that a long row is not one thread's alone. */
 static int64_t look_at_order(void *const *array, const int64_t *size, int64_t begin, int64_t end,
                              void *work)
@@ -210,7 +194,7 @@ static int64_t look_at_order(void *const *array, const int64_t *size, int64_t be
     bool rise = true;
 
     (void)size, (void)work;
-    for (int64_t q = parent_of(l->span, begin); begin < end && rise; q++) {
+    for (int64_t q = ir_span_parent(l->span, begin); begin < end && rise; q++) {
         int64_t first = ir_span_first(l->span, q), last = ir_span_first(l->span, q + 1);
 
         last = last < end ? last : end;

@@ -22,22 +22,6 @@ static int64_t at_entry(const Climb *c, int64_t e)
     return c->at.data != NULL ? fmt_int(&c->at, e) : e;
 }
 
-/* The last parent that begins at p or before. */
-static int64_t parent_of(const Span *s, int64_t p)
-{
-    int64_t lo = 0, hi = s->parents;
-
-    while (hi - lo > 1) {
-        int64_t mid = lo + (hi - lo) / 2;
-
-        if (ir_span_first(s, mid) <= p)
-            lo = mid;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
 /* Entries mostly come one parent after the other: the next one is looked at first. */
 static void climb_block(void *arg, int64_t b)
 {
@@ -51,10 +35,10 @@ static void climb_block(void *arg, int64_t b)
         if (p < first || p >= next) {
             bool near = q >= 0 && p == next && q + 1 < c->span->parents;
 
-            q = near ? q + 1 : parent_of(c->span, p);
+            q = near ? q + 1 : ir_span_parent(c->span, p);
             next = ir_span_first(c->span, q + 1);
             if (near && p >= next) {
-                q = parent_of(c->span, p);
+                q = ir_span_parent(c->span, p);
                 next = ir_span_first(c->span, q + 1);
             }
             first = ir_span_first(c->span, q);

@@ -59,6 +59,23 @@ _Noreturn void io_fail(const Cursor *c, const uint8_t *at, Status code, const ch
               c->member == NULL ? "" : ": ", msg, where);
 }
 
+void io_skip_blanks(Cursor *c)
+{
+    while (c->p < c->end && io_is_blank(*c->p))
+        c->p++;
+}
+
+Bytes io_take_word(Cursor *c)
+{
+    const uint8_t *p;
+
+    io_skip_blanks(c);
+    p = c->p;
+    while (c->p < c->end && !io_is_blank(*c->p) && *c->p != '\n')
+        c->p++;
+    return (Bytes){ p, (size_t)(c->p - p) };
+}
+
 const uint8_t *io_take(Cursor *c, uint64_t n, const char *what)
 {
     const uint8_t *p = c->p;

@@ -31,6 +31,14 @@ static inline size_t io_left(const Cursor *c)
 const uint8_t *io_take(Cursor *, uint64_t n, const char *what);
 uint64_t io_take_le(Cursor *, int size, const char *what); /* unsigned, low byte first */
 
+/* Of text: blanks within a line, and what stands before the next one, empty at the line's end. */
+static inline bool io_is_blank(uint8_t c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+void io_skip_blanks(Cursor *);
+Bytes io_take_word(Cursor *);
+
 /* Bytes of a file, made fit for a message: cut to the buffer, without control bytes. */
 enum { IO_QUOTE = 48 };
 const char *io_quote(char out[IO_QUOTE], const uint8_t *p, size_t n);

@@ -17,29 +17,6 @@ typedef struct Mtx {
     int64_t declared; /* entries or values in the file */
 } Mtx;
 
-static bool is_blank(uint8_t c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-static void skip_blanks(Cursor *c)
-{
-    while (c->p < c->end && is_blank(*c->p))
-        c->p++;
-}
-
-/* What stands before the next blank; empty at the end of the line. */
-static Bytes take_word(Cursor *c)
-{
-    const uint8_t *p;
-
-    skip_blanks(c);
-    p = c->p;
-    while (c->p < c->end && !is_blank(*c->p) && *c->p != '\n')
-        c->p++;
-    return (Bytes){ p, (size_t)(c->p - p) };
-}
-
 static _Noreturn void fail_word(Mtx *t, Bytes word, const char *expected)
 {
     char quote[IO_QUOTE];
@@ -52,7 +29,7 @@ static _Noreturn void fail_word(Mtx *t, Bytes word, const char *expected)
 
 static void end_line(Mtx *t, const char *expected)
 {
-    Bytes word = take_word(&t->c);
+    Bytes word = io_take_word(&t->c);
 
     if (word.n > 0)
         fail_word(t, word, expected);
@@ -62,7 +39,7 @@ static void end_line(Mtx *t, const char *expected)
 static bool next_line(Cursor *c)
 {
     for (;;) {
-        skip_blanks(c);
+        io_skip_blanks(c);
         if (c->p < c->end && *c->p == '%')
             while (c->p < c->end && *c->p != '\n')
                 c->p++;
@@ -82,7 +59,7 @@ typedef struct Choice {
 /* Which of the n words comes next; `expected` says what may stand there. */
 static int take_choice(Mtx *t, const Choice *choice, int n, const char *expected)
 {
-    Bytes word = take_word(&t->c);
+    Bytes word = io_take_word(&t->c);
 
     for (int k = 0; k < n; k++) {
         if (!io_is_word(word, choice[k].word))
@@ -124,7 +101,7 @@ static void read_banner(Mtx *t)
     };
     int field;
 
-    if (!io_is_word(take_word(&t->c), "%%matrixmarket"))
+    if (!io_is_word(io_take_word(&t->c), "%%matrixmarket"))
         io_fail(&t->c, t->c.begin, ST_PARSE,
                 "a Matrix Market file begins with '%%%%MatrixMarket'; if this is one, that first "
                 "line is missing");
@@ -146,14 +123,14 @@ static int64_t take_count(Mtx *t, const char *expected)
     const uint8_t *start;
     int64_t v = 0;
 
-    skip_blanks(c);
+    io_skip_blanks(c);
     start = c->p;
     for (; c->p < c->end && (unsigned)(*c->p - '0') <= 9; c->p++)
         if (int_mul(v, 10, &v) || int_add(v, *c->p - '0', &v))
             io_fail(c, start, ST_PARSE, "expected %s, but this number exceeds 64 bits", expected);
-    if (c->p == start || (c->p < c->end && !is_blank(*c->p) && *c->p != '\n')) {
+    if (c->p == start || (c->p < c->end && !io_is_blank(*c->p) && *c->p != '\n')) {
         c->p = start;
-        fail_word(t, take_word(c), expected);
+        fail_word(t, io_take_word(c), expected);
     }
     return v;
 }
@@ -163,7 +140,7 @@ static int64_t take_index(Mtx *t, int64_t size, const char *expected)
     const uint8_t *at;
     int64_t i;
 
-    skip_blanks(&t->c);
+    io_skip_blanks(&t->c);
     at = t->c.p;
     i = take_count(t, expected);
     if (i < 1 || i > size)
@@ -184,7 +161,7 @@ static void take_value(Mtx *t, int64_t p)
         a->val[p] = 1;
         return;
     }
-    word = take_word(&t->c);
+    word = io_take_word(&t->c);
     if (a->integer) {
         if (!num_parse_int((const char *)word.p, word.n, &a->ival[p]))
             fail_word(t, word, "an integer of 64 bits (declare the field real for others)");

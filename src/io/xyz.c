@@ -21,29 +21,6 @@ typedef struct Xyz {
     int columns, species, pos; /* how many there are; where these two begin, -1: not there */
 } Xyz;
 
-static bool is_blank(uint8_t c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-static void skip_blanks(Cursor *c)
-{
-    while (c->p < c->end && is_blank(*c->p))
-        c->p++;
-}
-
-/* What stands before the next blank; empty at the end of the line. */
-static Bytes take_word(Cursor *c)
-{
-    const uint8_t *p;
-
-    skip_blanks(c);
-    p = c->p;
-    while (c->p < c->end && !is_blank(*c->p) && *c->p != '\n')
-        c->p++;
-    return (Bytes){ p, (size_t)(c->p - p) };
-}
-
 static _Noreturn void fail_word(const Xyz *t, Bytes word, const char *expected)
 {
     char quote[IO_QUOTE];
@@ -57,7 +34,7 @@ static _Noreturn void fail_word(const Xyz *t, Bytes word, const char *expected)
 /* Nothing but blanks is left of a line or a value. */
 static void end_line(const Xyz *t, Cursor *c, const char *expected)
 {
-    Bytes word = take_word(c);
+    Bytes word = io_take_word(c);
 
     if (word.n > 0)
         fail_word(t, word, expected);
@@ -74,7 +51,7 @@ static void next_line(Xyz *t, const char *what)
 
 static double take_real(const Xyz *t, Cursor *c, const char *expected)
 {
-    Bytes word = take_word(c);
+    Bytes word = io_take_word(c);
     double v;
 
     if (!io_real_parse(word, &v) || !isfinite(v))
@@ -84,7 +61,7 @@ static double take_real(const Xyz *t, Cursor *c, const char *expected)
 
 static void read_count(Xyz *t)
 {
-    Bytes word = take_word(&t->c);
+    Bytes word = io_take_word(&t->c);
 
     if (!num_parse_int((const char *)word.p, word.n, &t->out->n) || t->out->n < 0)
         fail_word(t, word, "the number of atoms");
@@ -121,7 +98,7 @@ static void read_pbc(Xyz *t, Bytes value)
     Cursor c = value_of(t, value);
 
     for (int k = 0; k < 3; k++) {
-        Bytes word = take_word(&c);
+        Bytes word = io_take_word(&c);
         bool yes = io_is_word(word, "t") || io_is_word(word, "true") || io_is_word(word, "1");
 
         if (!yes && !io_is_word(word, "f") && !io_is_word(word, "false") && !io_is_word(word, "0"))
@@ -178,7 +155,7 @@ static Bytes take_value(Xyz *t)
     uint8_t close;
 
     if (p == c->end || (*p != '"' && *p != '\'' && *p != '{'))
-        return take_word(c);
+        return io_take_word(c);
     close = *p == '{' ? '}' : *p;
     for (c->p++; c->p < c->end && *c->p != close && *c->p != '\n'; c->p++)
         if (*c->p == '\\' && c->p + 1 < c->end && c->p[1] == close)
@@ -195,7 +172,7 @@ static void read_property(Xyz *t)
     Cursor *c = &t->c;
     Bytes key = { c->p, 0 };
 
-    while (c->p < c->end && *c->p != '=' && !is_blank(*c->p) && *c->p != '\n')
+    while (c->p < c->end && *c->p != '=' && !io_is_blank(*c->p) && *c->p != '\n')
         c->p++;
     key.n = (size_t)(c->p - key.p);
     if (c->p < c->end && *c->p == '=') {
@@ -210,12 +187,12 @@ static void read_property(Xyz *t)
         else if (io_is_word(key, "properties"))
             read_columns(t, value);
     }
-    skip_blanks(c);
+    io_skip_blanks(c);
 }
 
 static void read_properties(Xyz *t)
 {
-    skip_blanks(&t->c);
+    io_skip_blanks(&t->c);
     while (t->c.p < t->c.end && *t->c.p != '\n')
         read_property(t);
     for (int k = 0; k < 3 && t->has_cell && !t->has_pbc; k++)
@@ -256,14 +233,14 @@ static void read_atom(Xyz *t, int64_t i)
 
     for (; k < t->columns; k++) {
         if (k == t->species) {
-            Bytes word = take_word(c);
+            Bytes word = io_take_word(c);
 
             if (word.n == 0)
                 fail_word(t, word, "the name of an atom");
             t->out->kind[i] = kind_of(t, word, i > 0 ? t->out->kind[i - 1] : 0);
         } else if (k >= t->pos && k < t->pos + 3) {
             t->out->pos[3 * i + k - t->pos] = take_real(t, c, "a coordinate, a finite number");
-        } else if (take_word(c).n == 0) {
+        } else if (io_take_word(c).n == 0) {
             fail_word(t, (Bytes){ c->p, 0 }, "a column, as Properties say");
         }
     }
@@ -282,7 +259,7 @@ static void read_atoms(Xyz *t, Arena *arena)
     for (int64_t i = 0; i < t->out->n; i++) {
         next_line(t, "its last atom");
         read_atom(t, i);
-        while (plain && take_word(&t->c).n > 0)
+        while (plain && io_take_word(&t->c).n > 0)
             continue;
     }
     end_line(t, &t->c, "the end of the line");

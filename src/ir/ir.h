@@ -382,6 +382,7 @@ typedef struct Span {
 } Span;
 Span ir_axis_span(const Prog *, const Env *, const Axis *);
 int64_t ir_span_first(const Span *, int64_t parent);
+int64_t ir_span_parent(const Span *, int64_t pos); /* the last that begins at pos or before */
 int64_t ir_axis_total(const Prog *, const Env *, const Axis *); /* positions in all */
 int64_t ir_axis_start(const Prog *, const Env *, const Axis *, int64_t parent); /* first position */
 /* An interface dimension: the slots first..last of buf->full that fold into one. */

@@ -132,6 +132,21 @@ int64_t ir_span_first(const Span *s, int64_t parent)
     return s->width >= 0 ? parent * s->width : ir_array_int(&s->start, parent);
 }
 
+int64_t ir_span_parent(const Span *s, int64_t pos)
+{
+    int64_t lo = 0, hi = s->parents;
+
+    while (hi - lo > 1) {
+        int64_t mid = lo + (hi - lo) / 2;
+
+        if (ir_span_first(s, mid) <= pos)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
 int64_t ir_axis_total(const Prog *p, const Env *env, const Axis *a)
 {
     return ir_axis_span(p, env, a).total;

@@ -156,6 +156,12 @@ void loop_visit(Prog *, const Node *, Visit *fn, void *ctx, Memo *met);
 Buf **loop_arrays(Prog *p, int *n);
 /* Whether a node of the tree stores to the array, or builds the axis that it is of. */
 bool loop_writes(const Node *, const Buf *);
+/* Whether one stores to the local, which then is a register. */
+bool loop_assigns(const Node *, const Local *);
+/* Whether an operation, and an array's elements, can be one a lane; 16 bits are widened and rounded
+ * as they are loaded and stored. */
+bool loop_has_vector_form(Op);
+bool loop_has_lanes(const Buf *);
 /* The start array that a loop which begins at e goes by, at the element of this row; NULL: any. */
 Buf *loop_start_in(Expr *e, const Local *row);
 /* The start array of the entries that a phase's loop runs over: what its rows weigh; or NULL. */

@@ -194,6 +194,26 @@ bool loop_writes(const Node *n, const Buf *b)
     return here;
 }
 
+bool loop_assigns(const Node *n, const Local *l)
+{
+    bool here = n->kind == N_STORE && n->out->op == OP_local && n->out->local == l;
+
+    for (int i = 0; i < n->nbody && !here; i++)
+        here = loop_assigns(n->body[i], l);
+    return here;
+}
+
+bool loop_has_vector_form(Op op)
+{
+    return (op >= OP_neg && op <= OP_div) || op == OP_fma || op == OP_sqrt || op == OP_abs ||
+           op == OP_min || op == OP_max || op == OP_relu;
+}
+
+bool loop_has_lanes(const Buf *b)
+{
+    return b->type == T_f16 || b->type == T_bf16 || b->type == T_f32 || b->type == T_f64;
+}
+
 Buf *loop_start_in(Expr *e, const Local *row)
 {
     bool inner = e->op == OP_max || e->op == OP_add;

@@ -207,11 +207,5 @@ static bool merge(Kernel *k, int from)
 
 void lower_begins(Kernel *k)
 {
-    int n = 0;
-
-    for (int i = 0; i < k->n; i++)
-        if (!merge(k, i))
-            k->phase[n++] = k->phase[i];
-    k->n = n;
-    lower_done(k, k->p->stage);
+    lower_drop_phases(k, merge);
 }

@@ -35,6 +35,8 @@ int64_t lower_apart(Expr *, Expr *);
 /* Whether e is the local, times something, plus something. */
 bool lower_is_stepped(Prog *, Expr *, Local *);
 int lower_slots(Node *, Expr ***out); /* where they stand; none is NULL */
+/* Each phase that `merge` has put into later ones goes. */
+void lower_drop_phases(Kernel *, bool (*merge)(Kernel *, int phase));
 /* One phase of these nodes: a node that runs them all, NULL for none. */
 Node *lower_phase(Prog *, const NodeList *);
 void lower_done(Kernel *, Stage);                 /* the program is now these phases */

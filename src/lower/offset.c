@@ -41,7 +41,7 @@ Expr *lower_add(Prog *p, Expr *a, Expr *b)
     return simple(p, ir_op2(p, OP_add, a, b));
 }
 
-/* a - b, where a = b + c and a = c + b give c. */
+/* a - b, where a = b + c gives c. */
 Expr *lower_sub(Prog *p, Expr *a, Expr *b)
 {
     if (is_int(b, 0))

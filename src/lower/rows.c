@@ -47,8 +47,7 @@ static bool has_own(Moved *m, const Node *n)
 static bool is_assigned(Node *const *n, int count, const Local *l)
 {
     for (int i = 0; i < count; i++)
-        if ((n[i]->kind == N_STORE && n[i]->out->op == OP_local && n[i]->out->local == l) ||
-            is_assigned(n[i]->body, n[i]->nbody, l))
+        if (loop_assigns(n[i], l))
             return true;
     return false;
 }

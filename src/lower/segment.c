@@ -326,7 +326,7 @@ static Local *put_register(Group *g, NodeList *to, const Sum *sum, int lanes, Ex
     return l;
 }
 
-/* How many paths from i on have a sum of this element; *first gets the register of the others. */
+/* What path i adds to this element, or NULL. */
 static Sum *same_sum(const Group *g, int i, Expr *cell)
 {
     for (int k = 0; k < g->path[i]->f.n; k++)

@@ -41,6 +41,17 @@ void lower_done(Kernel *k, Stage stage)
     k->p->nphase = k->n;
 }
 
+void lower_drop_phases(Kernel *k, bool (*merge)(Kernel *, int i))
+{
+    int n = 0;
+
+    for (int i = 0; i < k->n; i++)
+        if (!merge(k, i))
+            k->phase[n++] = k->phase[i];
+    k->n = n;
+    lower_done(k, k->p->stage);
+}
+
 Node *lower_phase(Prog *p, const NodeList *l)
 {
     int n = l->n;
@@ -142,15 +153,6 @@ bool lower_has_local(Prog *p, Expr *e)
     return found;
 }
 
-static bool is_assigned(const Node *n, const Local *l)
-{
-    bool here = n->kind == N_STORE && n->out->op == OP_local && n->out->local == l;
-
-    for (int i = 0; i < n->nbody && !here; i++)
-        here = is_assigned(n->body[i], l);
-    return here;
-}
-
 bool lower_is_kept(Prog *p, const Node *phase, Expr *e, Memo *memo)
 {
     Expr *no = ir_int(p, 0), *known = *ir_memo(p, memo, e);
@@ -159,7 +161,7 @@ bool lower_is_kept(Prog *p, const Node *phase, Expr *e, Memo *memo)
         return true;
     if (known == NULL) {
         known = (e->op == OP_cell && loop_writes(phase, e->buf)) ||
-                        (e->op == OP_local && is_assigned(phase, e->local))
+                        (e->op == OP_local && loop_assigns(phase, e->local))
                     ? no
                     : e;
         for (int i = 0; i < e->nargs && known == e; i++)

@@ -37,18 +37,6 @@ static int stride(Lanes *l, Expr *e)
     return e->op == OP_add ? a + b : a - b;
 }
 
-static bool has_vector_form(Op op)
-{
-    return (op >= OP_neg && op <= OP_div) || op == OP_fma || op == OP_sqrt || op == OP_abs ||
-           op == OP_min || op == OP_max || op == OP_relu;
-}
-
-/* 16 bits are widened and rounded as they are loaded and stored. */
-static bool has_lanes(const Buf *b)
-{
-    return b->type == T_f16 || b->type == T_bf16 || b->type == T_f32 || b->type == T_f64;
-}
-
 static bool can_be_vector(Lanes *l, Expr *e)
 {
     if (is_same_in_lanes(l, e))
@@ -56,8 +44,8 @@ static bool can_be_vector(Lanes *l, Expr *e)
     if (e->type != l->type || e->tree > MOST_TREE)
         return false;
     if (e->op == OP_cell)
-        return has_lanes(e->buf) && stride(l, e->arg[0]) == 1;
-    if (!has_vector_form((Op)e->op))
+        return loop_has_lanes(e->buf) && stride(l, e->arg[0]) == 1;
+    if (!loop_has_vector_form((Op)e->op))
         return false;
     for (int i = 0; i < e->nargs; i++)
         if (!can_be_vector(l, e->arg[i]))
@@ -75,7 +63,7 @@ static bool can_be_vector_loop(Lanes *l, const Node *n, int step)
         const Node *s = n->body[i];
 
         if (s->kind != N_STORE || s->nat > 0 || s->out->op != OP_cell ||
-            (Type)s->out->type != l->type || !has_lanes(s->out->buf) ||
+            (Type)s->out->type != l->type || !loop_has_lanes(s->out->buf) ||
             stride(l, s->out->arg[0]) != step || !can_be_vector(l, s->value))
             return false;
         if (step == 0 && (s->op == A_SET || s->out->buf->type != l->type ||
@@ -148,10 +136,10 @@ static bool can_step(Lanes *l, Expr *e)
     if (e->type != l->type)
         return false;
     if (e->op == OP_cell)
-        return has_lanes(e->buf) && loop_index(e->arg[0], l->v, &x) &&
+        return loop_has_lanes(e->buf) && loop_index(e->arg[0], l->v, &x) &&
                (x.stride == 1 || (x.stride > 1 && x.stride <= LOOP_WINDOW &&
                                   e->buf->type == l->type));
-    if (!has_vector_form((Op)e->op) || e->tree > MOST_TREE)
+    if (!loop_has_vector_form((Op)e->op) || e->tree > MOST_TREE)
         return false;
     for (int i = 0; i < e->nargs; i++)
         if (!can_step(l, e->arg[i]))

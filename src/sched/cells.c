@@ -71,22 +71,13 @@ const Node *step_bound_below(Prog *p, Expr *e, Node *const *n, int count)
     return found;
 }
 
-static bool is_assigned(const Node *n, const Local *l)
-{
-    bool here = n->kind == N_STORE && n->out->op == OP_local && n->out->local == l;
-
-    for (int i = 0; i < n->nbody && !here; i++)
-        here = is_assigned(n->body[i], l);
-    return here;
-}
-
 bool step_is_steady(const Node *phase, Expr *cell)
 {
     for (int i = 0; i < cell->nargs; i++) {
         Expr *e = cell->arg[i];
 
         if ((e->op == OP_cell && loop_writes(phase, e->buf)) ||
-            (e->op == OP_local && is_assigned(phase, e->local)) || !step_is_steady(phase, e))
+            (e->op == OP_local && loop_assigns(phase, e->local)) || !step_is_steady(phase, e))
             return false;
     }
     return true;

@@ -10,20 +10,11 @@
 
 enum { MOST_FACTS = 400 };
 
-static bool is_assigned(const Node *n, const Local *l)
-{
-    bool here = n->kind == N_STORE && n->out->op == OP_local && n->out->local == l;
-
-    for (int i = 0; i < n->nbody && !here; i++)
-        here = is_assigned(n->body[i], l);
-    return here;
-}
-
 static const Node *let_of(Pair *d, int side, Expr *e)
 {
     const Node *n = e->op == OP_local ? dep_binder(d->s[side], e->local) : NULL;
 
-    return n != NULL && n->kind == N_LET && !is_assigned(d->phase, e->local) ? n : NULL;
+    return n != NULL && n->kind == N_LET && !loop_assigns(d->phase, e->local) ? n : NULL;
 }
 
 static bool has_local(Pair *d, Expr *a, Expr *b)

@@ -43,20 +43,11 @@ static const Node *bound_in(const Node *n, const Local *l)
     return found;
 }
 
-static bool is_register(const Node *n, const Local *l)
-{
-    bool is = n->kind == N_STORE && n->out->op == OP_local && n->out->local == l;
-
-    for (int i = 0; i < n->nbody && !is; i++)
-        is = is_register(n->body[i], l);
-    return is;
-}
-
 const Node *step_binder(const Node *phase, Expr *e)
 {
     const Node *n = e->op == OP_local ? bound_in(phase, e->local) : NULL;
 
-    return n != NULL && n->kind == N_LET && is_register(phase, e->local) ? NULL : n;
+    return n != NULL && n->kind == N_LET && loop_assigns(phase, e->local) ? NULL : n;
 }
 
 Expr *step_positions(Prog *p, Axis *a)

@@ -18,15 +18,6 @@ typedef struct Nest {
     const Node *last; /* the block of the stores */
 } Nest;
 
-static bool is_assigned(const Node *n, const Local *l)
-{
-    bool here = n->kind == N_STORE && n->out->op == OP_local && n->out->local == l;
-
-    for (int i = 0; i < n->nbody && !here; i++)
-        here = is_assigned(n->body[i], l);
-    return here;
-}
-
 /* The first value that is held in a let, in the order of the tree; or NULL. */
 static const Node *held(const Node *n)
 {
@@ -72,7 +63,7 @@ static void write_out(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     while ((let = held(n)) != NULL) {
         Memo met = { 0 };
 
-        if (is_assigned(n, let->local))
+        if (loop_assigns(n, let->local))
             step_refuse(c, "a sum is held in a register already; leave out cache_write");
         ir_visit(c->p, let->value, see_read, &r, &met);
         if (r.written != NULL)

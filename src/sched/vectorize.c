@@ -48,17 +48,6 @@ static int stride(Lanes *l, Expr *e)
     return e->op == OP_add ? a + b : a - b;
 }
 
-static bool has_vector_form(Op op)
-{
-    return (op >= OP_neg && op <= OP_div) || op == OP_fma || op == OP_sqrt || op == OP_abs ||
-           op == OP_min || op == OP_max || op == OP_relu;
-}
-
-static bool has_lanes(const Buf *b)
-{
-    return b->type == T_f16 || b->type == T_bf16 || b->type == T_f32 || b->type == T_f64;
-}
-
 static void check_value(Lanes *l, Expr *e)
 {
     if (!moves(l, e)) {
@@ -72,12 +61,12 @@ static void check_value(Lanes *l, Expr *e)
     if (e->op == OP_local)
         return;
     if (e->op == OP_cell) {
-        if (!has_lanes(e->buf) || stride(l, e->arg[0]) != 1)
+        if (!loop_has_lanes(e->buf) || stride(l, e->arg[0]) != 1)
             step_refuse(l->call, "the elements of %s that it reads do not lie side by side",
                         e->buf->name);
         return;
     }
-    if (!has_vector_form((Op)e->op))
+    if (!loop_has_vector_form((Op)e->op))
         step_refuse(l->call, "%s has no form in lanes", ir_op[e->op].text);
     for (int i = 0; i < e->nargs; i++)
         check_value(l, e->arg[i]);
@@ -127,20 +116,11 @@ static Expr *same_in_lanes(Lanes *l, Expr *e, const char *what, const Node *n)
     return e;
 }
 
-static bool is_assigned(const Node *n, const Local *x)
-{
-    bool here = n->kind == N_STORE && n->out->op == OP_local && n->out->local == x;
-
-    for (int i = 0; i < n->nbody && !here; i++)
-        here = is_assigned(n->body[i], x);
-    return here;
-}
-
 /* A value in each lane is a local of lanes; an index is written out where it is used. */
 static void put_let(Lanes *l, const Node *n, Nodes *out)
 {
     Node c = *n;
-    bool reg = is_assigned(l->loop, n->local);
+    bool reg = loop_assigns(l->loop, n->local);
 
     c.value = in_lanes(l, n->value);
     if (!reg && !moves(l, c.value)) {
@@ -204,7 +184,7 @@ static void put_store(Lanes *l, const Node *n, Nodes *out, bool direct)
         step_append(l->p, out, loop_node(l->p, &c));
         return;
     }
-    if (!has_lanes(c.out->buf))
+    if (!loop_has_lanes(c.out->buf))
         step_refuse(l->call, "elements of %s have no lanes", c.out->buf->name);
     if (stride(l, c.out->arg[0]) == 1)
         step_append(l->p, out, loop_node(l->p, &c));

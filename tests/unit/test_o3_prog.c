@@ -3,12 +3,8 @@
  *
  * o3/: programs of tensor products.  Paths that make no sense are refused; every mode, layout and
  * form is a program with a meaning, has e3nn's number of weights, and turns with its inputs. */
-#include "unit/api_bed.h"
-#include "unit/ir_bed.h"
+#include "unit/o3_bed.h"
 
-#include "o3/o3.h"
-
-#include <math.h>
 #include <stdlib.h>
 
 static const O3Path one_path = { 0, 0, 0, O3_UVW, true, 1 };
@@ -153,33 +149,13 @@ TEST(a_product_is_written_as_a_program)
     bed_close(&b);
 }
 
-static double uniform(uint64_t *seed)
-{
-    return ldexp((double)(test_random(seed) >> 11), -52) - 1;
-}
-
 /* The values of an input or output of the program, n of them for each of two rows. */
 static double *fill(Bed *b, const char *name, int64_t n, uint64_t *seed)
 {
-    double *v = arena_array(&b->arena, 2 * n, sizeof *v);
+    double *v = drawn(b, n, seed);
 
-    for (int64_t i = 0; i < n; i++)
-        v[i] = uniform(seed);
     bind(name, v, WEFT_F64, 2, SHAPE(2, n));
     return v;
-}
-
-/* Row 1 becomes D times row 0. */
-static void turn(Bed *b, O3Irreps irreps, const double r[9], double *v)
-{
-    int64_t n = o3_dim(irreps);
-    const double *d = o3_irreps_d(&b->arena, irreps, r);
-
-    for (int64_t i = 0; i < n; i++) {
-        v[n + i] = 0;
-        for (int64_t k = 0; k < n; k++)
-            v[n + i] += d[i * n + k] * v[k];
-    }
 }
 
 /* A problem of each form and mode; false after the last. */
@@ -305,13 +281,7 @@ TEST(problems_without_paths_or_slots_have_programs)
         "linear; in1=2x0e; out=",
     };
 
-    for (size_t i = 0; i < sizeof spec / sizeof *spec; i++) {
-        weft_ctx_free(ctx);
-        ctx = weft_ctx_new();
-        ok(weft_prog_o3(ctx, spec[i], &prog), spec[i], __LINE__);
-        ok(weft_prog_check(prog), spec[i], __LINE__);
-        close_prog();
-    }
+    check_specs(spec, sizeof spec / sizeof *spec);
 }
 
 TEST(specs_that_make_no_sense_are_refused)

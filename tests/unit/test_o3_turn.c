@@ -3,45 +3,13 @@
  *
  * o3/: linear layers, spherical harmonics and contractions turn with their inputs; what irreps, D
  * matrices and settings say at their edges. */
-#include "unit/api_bed.h"
-#include "unit/ir_bed.h"
-
-#include "o3/o3.h"
-
-#include <math.h>
+#include "unit/o3_bed.h"
 
 typedef struct Turned { /* a spec of f64, with its input and output */
     const char *spec, *in, *out;
     int64_t wt[3]; /* the shape of the weights; 0: no more */
     int64_t bias;  /* how many; 0: none */
 } Turned;
-
-static double uniform(uint64_t *seed)
-{
-    return ldexp((double)(test_random(seed) >> 11), -52) - 1;
-}
-
-static double *drawn(Bed *b, int64_t n, uint64_t *seed)
-{
-    double *v = arena_array(&b->arena, 2 * n, sizeof *v);
-
-    for (int64_t i = 0; i < n; i++)
-        v[i] = uniform(seed);
-    return v;
-}
-
-/* Row 1 becomes D times row 0. */
-static void turn(Bed *b, O3Irreps irreps, const double r[9], double *v)
-{
-    int64_t n = o3_dim(irreps);
-    const double *d = o3_irreps_d(&b->arena, irreps, r);
-
-    for (int64_t i = 0; i < n; i++) {
-        v[n + i] = 0;
-        for (int64_t k = 0; k < n; k++)
-            v[n + i] += d[i * n + k] * v[k];
-    }
-}
 
 /* Two items with weights that are the same for both. */
 static void bind_weights(Bed *b, const Turned *t, uint64_t *seed)
@@ -266,13 +234,7 @@ TEST(forms_without_a_mode_have_programs)
         "tp; in1=0e; in2=0e; out=0e; paths=0 0 0 uvu no; weights=none",
     };
 
-    for (size_t i = 0; i < sizeof spec / sizeof *spec; i++) {
-        weft_ctx_free(ctx);
-        ctx = weft_ctx_new();
-        ok(weft_prog_o3(ctx, spec[i], &prog), spec[i], __LINE__);
-        ok(weft_prog_check(prog), spec[i], __LINE__);
-    }
-    close_prog();
+    check_specs(spec, sizeof spec / sizeof *spec);
 }
 
 TEST(settings_that_exclude_each_other_are_refused)
