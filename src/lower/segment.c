@@ -234,17 +234,20 @@ static bool may_join(const Group *g, const Path *path)
            g->parts + new_parts(g, path) <= MOST_PARTS;
 }
 
-/* Whether two elements are one in different iterations. */
-static bool meet(const LoopIndex *a, const LoopIndex *b)
+/* Whether two elements are one in different iterations of the loop. */
+static bool meet(const Node *loop, const LoopIndex *a, const LoopIndex *b)
 {
+    bool known = loop->lo->op == OP_int && loop->hi->op == OP_int;
     int64_t d;
 
     return loop_is_near(a, b) && !int_sub(a->constant, b->constant, &d) && d != 0 &&
-           d % a->stride == 0;
+           d % a->stride == 0 &&
+           !(known && (d / a->stride >= loop->hi->i - loop->lo->i ||
+                       d / a->stride <= loop->lo->i - loop->hi->i));
 }
 
 /* Elements that are stored to lie side by side, or fill what is between two iterations. */
-static bool fill_windows(const Group *g, Local *v)
+static bool fill_windows(const Group *g, const Node *loop)
 {
     int n = 0, most = 0, *window;
     LoopIndex *x;
@@ -258,14 +261,14 @@ static bool fill_windows(const Group *g, Local *v)
         for (int k = 0; k < g->path[i]->f.n; k++) {
             const Sum *sum = &g->path[i]->f.sum[k];
 
-            if (sum->moves && loop_index_of(sum->cell, v, &x[n]))
+            if (sum->moves && loop_index_of(sum->cell, loop->local, &x[n]))
                 n++;
         }
     loop_windows(g->s->p, x, n, window);
     for (int i = 0; i < n; i++) {
         filled = filled && (x[i].stride == 1 || window[i] >= 0);
         for (int k = 0; k < i; k++)
-            filled = filled && !meet(&x[i], &x[k]);
+            filled = filled && !meet(loop, &x[i], &x[k]);
     }
     return filled;
 }
@@ -279,7 +282,7 @@ static int lanes_of(const Group *g)
         for (int k = 0; k < g->path[i]->nmoving; k++)
             if (!lower_can_step(g->s->p, g->path[i]->moving[k], n->local, type))
                 return 0;
-    return fill_windows(g, n->local) ? g->s->how.bytes / ir_type[type].bytes : 0;
+    return fill_windows(g, n) ? g->s->how.bytes / ir_type[type].bytes : 0;
 }
 
 /* A value that the loop does not change, as a local. */
