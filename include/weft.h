@@ -124,7 +124,8 @@ WEFT_API WEFT_MUST weft_status weft_prog_op(weft_ctx *ctx, const char *spec, wef
  * docs/tensor-products.md lists both.  The caller owns *out, as above. */
 WEFT_API WEFT_MUST weft_status weft_prog_o3(weft_ctx *ctx, const char *spec, weft_prog **out);
 /* Facts about irreps as lines of text: "irreps; of=2x1o+0e; do=sort", "wigner; l=1 1 2" or
- * "D; of=1o; angles=0.1 0.2 0.3".  *out stays until the next call of this function. */
+ * "D; of=1o; angles=0.1 0.2 0.3"; or of a problem of weft_prog_o3 the irreps of its operands, how
+ * many weights it has, and its paths.  *out stays until the next call of this function. */
 WEFT_API WEFT_MUST weft_status weft_o3_tell(weft_ctx *ctx, const char *question, const char **out);
 
 /* A program built piece by piece: `head` is its name and sizes, "spmm(m, n, f)". */

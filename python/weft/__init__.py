@@ -23,7 +23,9 @@ from ._lib import (
     ParseError,
     RunError,
 )
+from ._irreps import Irreps, wigner_3j, wigner_D
 from ._neighbours import Atoms, Neighbours, atoms, neighbours
+from ._o3 import Contraction, Linear, Product, SphericalHarmonics
 from ._ops import sddmm, segment_reduce, softmax, spmm, spmv
 from ._program import Argument, Info, Kernel, Program
 from ._sparse import forget, freeze
@@ -32,10 +34,11 @@ from ._tune import Progress, Tuned, tune
 __version__ = _lib.lib.weft_version().decode()
 
 __all__ = [
-    "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Error", "FileError", "Info",
-    "Kernel", "LimitError", "Neighbours", "OutOfMemory", "ParseError", "Program", "Progress",
-    "RunError", "Tuned", "atoms", "forget", "freeze", "neighbours", "sddmm", "segment_reduce",
-    "set_threads", "softmax", "spmm", "spmv", "tune",
+    "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Error",
+    "FileError", "Info", "Irreps", "Kernel", "LimitError", "Linear", "Neighbours", "OutOfMemory",
+    "ParseError", "Product", "Program", "Progress", "RunError", "SphericalHarmonics", "Tuned", "atoms",
+    "forget", "freeze", "neighbours", "sddmm", "segment_reduce", "set_threads", "softmax", "spmm",
+    "spmv", "tune", "wigner_3j", "wigner_D",
 ]
 
 

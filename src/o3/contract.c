@@ -243,10 +243,9 @@ static void check(Writer *w)
     }
 }
 
-void o3_write_contraction(Text *out, const O3Contraction *t)
+static Writer begin(Text *out, const O3Contraction *t)
 {
     Writer w = { .out = out, .arena = out->arena, .t = t };
-    O3Operand x = { "X", "X", t->in, t->layout_in }, z = { "Z", "Z", t->out, t->layout_out };
     O3Slot *one = arena_array(out->arena, t->in.n, sizeof *one);
 
     check(&w);
@@ -254,6 +253,14 @@ void o3_write_contraction(Text *out, const O3Contraction *t)
         one[i] = (O3Slot){ 1, t->in.at[i].ir };
     w.start = o3_slices(out->arena, (O3Irreps){ t->in.n, one });
     find_paths(&w);
+    return w;
+}
+
+void o3_write_contraction(Text *out, const O3Contraction *t)
+{
+    Writer w = begin(out, t);
+    O3Operand x = { "X", "X", t->in, t->layout_in }, z = { "Z", "Z", t->out, t->layout_out };
+
     text_f(out, "program %s(n, ne)\naxis B = n\n", t->name != NULL ? t->name : "contraction");
     o3_put_axes(out, &x);
     o3_put_axes(out, &z);
@@ -267,4 +274,15 @@ void o3_write_contraction(Text *out, const O3Contraction *t)
     text_f(out, ", Wt[ne, %d, U]\n", w.npath);
     for (int d = 1; d <= t->degree; d++)
         put_statement(&w, &x, &z, d);
+}
+
+void o3_tell_contraction(Text *out, const O3Contraction *t)
+{
+    Writer w = begin(out, t);
+
+    o3_put_irreps(out, "in1", t->in);
+    o3_put_irreps(out, "out", t->out);
+    text_f(out, "weights %d\n", w.npath);
+    for (int k = 0; k < w.npath; k++)
+        text_f(out, "path %d %d\n", w.path[k].slot, w.path[k].degree);
 }

@@ -141,3 +141,20 @@ void o3_write_linear(Text *out, const O3Linear *t)
         text_str(out, " += Bias[o, v]\n");
     }
 }
+
+void o3_tell_linear(Text *out, const O3Linear *t)
+{
+    Writer w = { .out = out, .arena = out->arena, .t = t };
+    int64_t weights = 0, bias = 0;
+
+    find_paths(&w);
+    for (int p = 0; p < w.n; p++)
+        weights += w.u[p] * w.w[p];
+    for (int k = 0; k < t->out.n; k++)
+        bias += is_biased(t, k) ? t->out.at[k].mul : 0;
+    o3_put_irreps(out, "in1", t->in);
+    o3_put_irreps(out, "out", t->out);
+    text_f(out, "weights %lld\nbias %lld\n", (long long)weights, (long long)bias);
+    for (int p = 0; p < w.n; p++)
+        text_f(out, "path %d %d\n", w.path[p].in, w.path[p].out);
+}

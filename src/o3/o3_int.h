@@ -45,6 +45,13 @@ void o3_put_load(Text *, const O3Operand *, const char *slot, const char *channe
                  const char *component);
 const char *o3_type_name(Type); /* f32 for T_none */
 
+/* tell.c, linear.c, contract.c: what a problem has, a line each: its irreps, how many weights,
+ * and its paths in the order of the weights. */
+void o3_tell_product(Text *, const O3Problem *);
+void o3_tell_linear(Text *, const O3Linear *);
+void o3_tell_contraction(Text *, const O3Contraction *);
+void o3_put_irreps(Text *, const char *name, O3Irreps); /* a line "out 2x0e+1x1o" */
+
 /* spec.c: settings by name.  A function that gives one throws ST_ARG where it makes no sense. */
 enum { SPEC_FIELDS = 32 };
 typedef struct SpecField {
@@ -54,6 +61,7 @@ typedef struct SpecField {
 typedef struct Spec {
     Arena *arena;
     const char *form;
+    bool facts; /* asked for: what the problem has, not its program */
     int n;
     SpecField field[SPEC_FIELDS];
 } Spec;
@@ -63,7 +71,11 @@ typedef struct SpecForm {     /* a table ends in a row of NULL */
     void (*run)(Text *, const Spec *);
 } SpecForm;
 
-void spec_run(Text *out, const char *text, const SpecForm *forms);
+/* write.c: the forms that have programs; tell.c asks for their facts. */
+extern const SpecForm o3_forms[];
+
+/* Reads the text and runs the form that it names. */
+void spec_run(Text *out, const char *text, const SpecForm *forms, bool facts);
 const char *spec_get(const Spec *, const char *key); /* NULL: not given */
 /* The number of a word in a list that ends in NULL; `otherwise` where it is not given. */
 int spec_choice(const Spec *, const char *key, const char *const *word, int otherwise);

@@ -184,9 +184,9 @@ double *spec_numbers(const Spec *s, const char *key, int n, int *count)
     return v != NULL ? v : arena_array(s->arena, 1, sizeof *v);
 }
 
-void spec_run(Text *out, const char *text, const SpecForm *forms)
+void spec_run(Text *out, const char *text, const SpecForm *forms, bool facts)
 {
-    Spec s = { .arena = out->arena };
+    Spec s = { .arena = out->arena, .facts = facts };
     size_t n = strcspn(text, ";");
     const SpecForm *form;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Facts that can be asked for by text: about irreps, 3j symbols and D matrices. */
+ * Facts that can be asked for by text: about irreps, 3j symbols and D matrices, and what the
+ * problems of write.c have. */
 #include "o3/o3_int.h"
 
 #include <string.h>
@@ -98,14 +99,51 @@ static void tell_d(Text *out, const Spec *s)
         put_number(out, d[i], (i + 1) % n == 0 ? '\n' : ' ');
 }
 
+void o3_put_irreps(Text *out, const char *name, O3Irreps irreps)
+{
+    text_f(out, "%s ", name);
+    o3_irreps_print(out, irreps);
+    text_char(out, '\n');
+}
+
+void o3_tell_product(Text *out, const O3Problem *t)
+{
+    o3_check(out->arena, t);
+    o3_put_irreps(out, "in1", t->in1);
+    if (!t->square)
+        o3_put_irreps(out, "in2", t->in2);
+    o3_put_irreps(out, "out", t->out);
+    text_f(out, "weights %lld\n", (long long)o3_weights(t));
+    for (int k = 0; k < t->npath; k++) {
+        const O3Path *p = &t->path[k];
+
+        text_f(out, "path %d %d %d %s %s ", p->in1, p->in2, p->out, o3_mode[p->mode],
+               p->weighted ? "yes" : "no");
+        put_number(out, p->weight, '\n');
+    }
+}
+
+static int count(const SpecForm *form)
+{
+    int n = 0;
+
+    while (form[n].name != NULL)
+        n++;
+    return n;
+}
+
 void o3_tell(Text *out, const char *text)
 {
-    static const SpecForm forms[] = {
+    static const SpecForm own[] = {
         { "irreps", " of do keep drop ", tell_irreps },
         { "wigner", " l signs ", tell_wigner },
         { "D", " of matrix angles quaternion ", tell_d },
         { NULL, NULL, NULL },
     };
+    int n = count(own), more = count(o3_forms);
+    SpecForm *all = arena_array(out->arena, n + more + 1, sizeof *all); /* ends in a row of NULL */
 
-    spec_run(out, text, forms);
+    memcpy(all, own, (size_t)n * sizeof *all);
+    memcpy(all + n, o3_forms, (size_t)more * sizeof *all);
+    spec_run(out, text, all, true);
 }

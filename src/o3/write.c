@@ -155,7 +155,10 @@ static void write_product(Text *out, const Spec *s, Fill *fill, bool two)
         if (t.path[k].weighted)
             err_throw(s->arena->err, ST_ARG, "%s: weights=none, but path %d has weights", s->form,
                       k);
-    o3_write_product(out, &t);
+    if (s->facts)
+        o3_tell_product(out, &t);
+    else
+        o3_write_product(out, &t);
 }
 
 static void write_linear(Text *out, const Spec *s)
@@ -181,7 +184,22 @@ static void write_linear(Text *out, const Spec *s)
     t.layout_in = spec_layout(s, "layout_in1");
     t.layout_out = spec_layout(s, "layout_out");
     t.type = spec_type(s, "type");
-    o3_write_linear(out, &t);
+    if (s->facts)
+        o3_tell_linear(out, &t);
+    else
+        o3_write_linear(out, &t);
+}
+
+/* The parity is that of the harmonics themselves. */
+static void tell_sh(Text *out, const O3Sh *t)
+{
+    O3Slot *at = arena_array(out->arena, t->n, sizeof *at);
+    Text program = { .arena = out->arena };
+
+    o3_write_sh(&program, t); /* which refuses degrees that are none */
+    for (int i = 0; i < t->n; i++)
+        at[i] = (O3Slot){ 1, { t->l[i], t->l[i] % 2 == 0 ? 1 : -1 } };
+    o3_put_irreps(out, "out", (O3Irreps){ t->n, at });
 }
 
 static void write_sh(Text *out, const Spec *s)
@@ -201,7 +219,10 @@ static void write_sh(Text *out, const Spec *s)
     t.l = l;
     t.normalize = spec_yes(s, "normalize");
     t.type = spec_type(s, "type");
-    o3_write_sh(out, &t);
+    if (s->facts)
+        tell_sh(out, &t);
+    else
+        o3_write_sh(out, &t);
 }
 
 static void write_contraction(Text *out, const Spec *s)
@@ -217,7 +238,10 @@ static void write_contraction(Text *out, const Spec *s)
     t.layout_out = spec_layout(s, "layout_out");
     t.signs = spec_signs(s);
     t.type = spec_type(s, "type");
-    o3_write_contraction(out, &t);
+    if (s->facts)
+        o3_tell_contraction(out, &t);
+    else
+        o3_write_contraction(out, &t);
 }
 
 static void write_tp(Text *out, const Spec *s)
@@ -254,22 +278,22 @@ static void write_norm(Text *out, const Spec *s)
     " type weight_type weights layout layout_in1 layout_in2 layout_out norm path_norm" \
     " var1 var2 var_out signs name "
 
+const SpecForm o3_forms[] = {
+    { "tp", " in1 in2 out mode order paths" ALL, write_tp },
+    { "connected", " in1 in2 out" ALL, write_connected },
+    { "full", " in1 in2 keep" ALL, write_full },
+    { "elementwise", " in1 in2 keep" ALL, write_elementwise },
+    { "square", " in1 out keep" ALL, write_square },
+    { "norm", " in1 squared type layout layout_in1 layout_out name ", write_norm },
+    { "linear", " in1 out paths bias weights type layout layout_in1 layout_out path_norm name ",
+      write_linear },
+    { "contraction", " in1 out correlation type layout layout_in1 layout_out signs name ",
+      write_contraction },
+    { "sh", " l lmax norm normalize type name ", write_sh },
+    { NULL, NULL, NULL },
+};
+
 void o3_write(Text *out, const char *text)
 {
-    static const SpecForm forms[] = {
-        { "tp", " in1 in2 out mode order paths" ALL, write_tp },
-        { "connected", " in1 in2 out" ALL, write_connected },
-        { "full", " in1 in2 keep" ALL, write_full },
-        { "elementwise", " in1 in2 keep" ALL, write_elementwise },
-        { "square", " in1 out keep" ALL, write_square },
-        { "norm", " in1 squared type layout layout_in1 layout_out name ", write_norm },
-        { "linear", " in1 out paths bias weights type layout layout_in1 layout_out path_norm name ",
-          write_linear },
-        { "contraction", " in1 out correlation type layout layout_in1 layout_out signs name ",
-          write_contraction },
-        { "sh", " l lmax norm normalize type name ", write_sh },
-        { NULL, NULL, NULL },
-    };
-
-    spec_run(out, text, forms);
+    spec_run(out, text, o3_forms, false);
 }

@@ -348,7 +348,7 @@ TEST(questions_are_answered_in_lines)
     BAD(weft_o3_tell(ctx, "D; of=0e", &text), WEFT_E_ARG, "one of matrix, angles, quaternion");
     BAD(weft_o3_tell(ctx, "D; of=0e; angles=1 2", &text), WEFT_E_ARG, "2 numbers and needs 3");
     BAD(weft_o3_tell(ctx, "wigner; l=1", &text), WEFT_E_ARG, "\"\" is no integer");
-    BAD(weft_o3_tell(ctx, "tp; in1=0e", &text), WEFT_E_ARG, "there is no form \"tp\" here");
+    BAD(weft_o3_tell(ctx, "tq; in1=0e", &text), WEFT_E_ARG, "there is no form \"tq\" here");
     BAD(weft_o3_tell(ctx, NULL, &text), WEFT_E_ARG, "the question");
     CHECK(text == NULL);
     close_prog();

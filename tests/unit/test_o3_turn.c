@@ -144,11 +144,23 @@ TEST(harmonics_have_the_length_of_their_normalisation)
     }
 }
 
+typedef struct Told {
+    const char *question, *answer;
+} Told;
+
+static void check_told(const Told *row, size_t n)
+{
+    const char *text;
+
+    for (size_t i = 0; i < n; i++) {
+        ok(weft_o3_tell(ctx, row[i].question, &text), row[i].question, __LINE__);
+        CHECK_STR(text, row[i].answer);
+    }
+}
+
 TEST(facts_about_irreps_and_rotations_are_told)
 {
-    static const struct {
-        const char *question, *answer;
-    } row[] = {
+    static const Told row[] = {
         { "irreps; of=1o+2x0e+1o", "1x1o+2x0e+1x1o\n" },
         { "irreps; of=1o+2x0e+1o; do=num", "4\n" },
         { "irreps; of=1o+2x0e+1o; do=lmax", "1\n" },
@@ -164,13 +176,37 @@ TEST(facts_about_irreps_and_rotations_are_told)
     const char *text;
 
     ctx = weft_ctx_new();
-    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        ok(weft_o3_tell(ctx, row[i].question, &text), row[i].question, __LINE__);
-        CHECK_STR(text, row[i].answer);
-    }
+    check_told(row, sizeof row / sizeof *row);
     BAD(weft_o3_tell(ctx, "irreps; of=0e; do=filter", &text), WEFT_E_ARG, "keep is missing");
     BAD(weft_o3_tell(ctx, "D; of=0e; angles=1 2 3; quaternion=1 0 0 0", &text), WEFT_E_ARG,
         "one of matrix, angles, quaternion");
+    close_prog();
+}
+
+TEST(what_a_problem_has_is_told)
+{
+    static const Told row[] = {
+        { "tp; in1=2x0e+1o; in2=0e+1o; out=1o; mode=uvu",
+          "in1 2x0e+1x1o\nin2 1x0e+1x1o\nout 2x1o+1x1o\nweights 3\n"
+          "path 0 1 0 uvu yes 1\npath 1 0 1 uvu yes 1\n" },
+        { "tp; in1=3x0e; in2=3x0e; out=2x0e+3x0e; paths=0 0 0 uuw, 0 0 1 uuu no 0.5",
+          "in1 3x0e\nin2 3x0e\nout 2x0e+3x0e\nweights 6\n"
+          "path 0 0 0 uuw yes 1\npath 0 0 1 uuu no 0.5\n" },
+        { "square; in1=1o; keep=0e",
+          "in1 1x1o\nout 1x0e\nweights 0\npath 0 0 0 uuu no 0.2\n" },
+        { "linear; in1=2x0e+1o; out=3x0e+1o; bias=yes",
+          "in1 2x0e+1x1o\nout 3x0e+1x1o\nweights 7\nbias 3\npath 0 0\npath 1 1\n" },
+        { "contraction; in1=2x0e+2x1o; out=2x1o; correlation=2",
+          "in1 2x0e+2x1o\nout 2x1o\nweights 3\npath 0 1\npath 0 2\npath 0 2\n" },
+        { "sh; l=0 3 2", "out 1x0e+1x3o+1x2e\n" },
+    };
+    const char *text;
+
+    ctx = weft_ctx_new();
+    check_told(row, sizeof row / sizeof *row);
+    BAD(weft_o3_tell(ctx, "tp; in1=0e; in2=0e; out=1o; paths=0 0 0 uvw", &text), WEFT_E_ARG,
+        "path 0");
+    BAD(weft_o3_tell(ctx, "sh; l=99", &text), WEFT_E_ARG, "99");
     close_prog();
 }
 
