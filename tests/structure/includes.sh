@@ -71,7 +71,7 @@ part "cli and examples: only weft.h"
 # What an irrep is stays in o3/ and what hands it out: kernels see programs as any other.
 for file in $(c_files src); do
     case ${file#"$root"/src/} in o3/* | api/*) continue ;; esac
-    hits=$(grep -niE 'irrep|clebsch|wigner|\bo3\b' "$file" | head -n 3)
+    hits=$(grep -niE 'irrep|clebsch|wigner|equivarian|spherical|harmonic|e3nn|\bmace\b|\b3j\b|\bo3[_/]|\bo3\b' "$file" | head -n 3)
     [ -z "$hits" ] || bad "$file:$hits: only o3/ and api/ know about irreps"
 done
 part "only o3 and api know about irreps"

@@ -81,7 +81,9 @@ planted includes "another folder's private header" 'add src/api/api.c "#include 
 planted includes "an include by macro"        'add src/ir/ir.c "#include HEADER"'
 planted includes "weft.h inside the library"  'add src/ir/ir.c "#include <weft.h>"'
 planted includes "a folder not in the table"  'mkdir src/new && cp src/base/base.h src/new/new.h'
-planted includes "irreps outside of o3"       'add src/ir/ir.c "/* the irreps of x */"'
+for word in 'the irreps of x' Clebsch-Gordan wigner_3j Equivariant 'spherical harmonics' o3_cg; do
+    planted includes "$word outside of o3"    "add src/ir/ir.c '/* $word */'"
+done
 planted includes "cli including an inside"    'add cli/main.c "#include \"base/base.h\""'
 planted includes "an example including an inside" 'mkdir examples && add examples/a.c "#include \"ir/ir.h\""'
 
