@@ -450,6 +450,69 @@ WEFT_API WEFT_MUST weft_status weft_tp_double_backward(weft_tp *tp, int64_t n, c
                                                        const void *ddy, const void *ddw, void *gx,
                                                        void *gy, void *gw, void *gdz);
 
+/* The edges of a graph, for convolutions over it, of any number of layers: edge k goes from row
+ * sender[k] of the features x to row receiver[k] of the result z.  Edges may be in any order, more
+ * than once, and from a row to itself.  The rows of x need not be those of z: those that only send,
+ * such as copies of atoms of other processes, come after the `nodes` that receive too, or the two
+ * are of different kinds altogether.  The arrays are looked at in this call only.  The caller owns
+ * *out, until weft_edges_free.  WEFT_E_BIND: a row that is not there. */
+typedef struct weft_edges weft_edges;
+
+typedef struct weft_edge_list {
+    int64_t nodes, senders, n;     /* rows of z, rows of x, edges */
+    weft_type type;                /* of the two arrays: WEFT_I32 or WEFT_I64 */
+    const void *receiver, *sender; /* n each */
+} weft_edge_list;
+WEFT_API WEFT_MUST weft_status weft_edges_new(weft_ctx *ctx, const weft_edge_list *list,
+                                              weft_edges **out);
+WEFT_API void weft_edges_free(weft_edges *edges); /* NULL is allowed */
+
+/* A convolution: the tensor product of the features x of each edge's sender with y of the edge, by
+ * weights w, summed over the edges of each receiver, and its derivatives.  `spec` is as for
+ * weft_prog_o3: "conv; in1=8x0e+8x1o; in2=0e+1o; out=0e+1o; mode=uvu".  Weights are a row for each
+ * edge; with weights=shared one row for all; with hidden=64 they are made of features h of each
+ * edge and a matrix m, w = h m, and nobody sees them.  docs/convolution.md has it all.
+ *
+ * Arrays are plain, in C order without gaps: x has `senders` rows, z has `nodes`, y, w and h have a
+ * row for each edge, in the order in which the caller listed these.  Sums are over the edges of a
+ * receiver in the order of their senders, and results have the same bits for any number of threads
+ * and any order of the list; edges with the same two ends are summed in the order of the list. */
+typedef struct weft_conv weft_conv;
+
+WEFT_API WEFT_MUST weft_status weft_conv_new(weft_ctx *ctx, const char *spec, weft_conv **out);
+WEFT_API void weft_conv_free(weft_conv *conv); /* NULL is allowed */
+
+typedef struct weft_conv_info {
+    int64_t x, y, w, z; /* elements of a row; w: weights of an edge, or in all */
+    int64_t hidden;     /* features of an edge that its weights are made of; 0: they are given */
+    int shared;         /* 1: the weights are */
+    weft_type type, weight_type;
+} weft_conv_info;
+WEFT_API WEFT_MUST weft_status weft_conv_get(weft_conv *conv, weft_conv_info *out);
+
+/* The operands, or something for each of them.  Of w, the weights or the hidden features h; of m,
+ * the matrix, hidden x weights, else NULL. */
+typedef struct weft_conv_in {
+    const void *x, *y, *w, *m;
+} weft_conv_in;
+typedef struct weft_conv_out {
+    void *x, *y, *w, *m;
+} weft_conv_out;
+
+/* z of the operands. */
+WEFT_API WEFT_MUST weft_status weft_conv_forward(weft_conv *conv, weft_edges *edges,
+                                                 const weft_conv_in *at, void *z);
+/* Given dz, the gradient by z of some number: those by the operands; NULL: not wanted. */
+WEFT_API WEFT_MUST weft_status weft_conv_backward(weft_conv *conv, weft_edges *edges,
+                                                  const weft_conv_in *at, const void *dz,
+                                                  const weft_conv_out *d);
+/* Given the gradients `along` of some number by what weft_conv_backward gives (NULL: 0), those by
+ * what it takes: g by the operands and gdz by dz; NULL: not wanted. */
+WEFT_API WEFT_MUST weft_status weft_conv_double_backward(weft_conv *conv, weft_edges *edges,
+                                                         const weft_conv_in *at, const void *dz,
+                                                         const weft_conv_in *along,
+                                                         const weft_conv_out *g, void *gdz);
+
 /* The cache of kernels.  The directory is the context's; WEFT_E_IO: there is none. */
 WEFT_API WEFT_MUST weft_status weft_cache_dir(weft_ctx *ctx, const char **out);
 

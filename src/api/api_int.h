@@ -36,7 +36,9 @@ typedef struct Box { /* an arena with owners */
     int refs;
 } Box;
 
-enum Tag { TAG_CTX = 0x5745, TAG_PROG, TAG_ARGS, TAG_KERNEL, TAG_TP, TAG_FREED };
+enum Tag {
+    TAG_CTX = 0x5745, TAG_PROG, TAG_ARGS, TAG_KERNEL, TAG_TP, TAG_CONV, TAG_EDGES, TAG_FREED
+};
 
 /* The head of every object of the caller.  A freed one stays as an empty shell until MAX_SHELLS
  * others have been freed, so that a stale pointer is an error and not a crash. */
@@ -65,6 +67,7 @@ struct weft_ctx {
     weft_verbose *verbose;
     void *verbose_user;
     unsigned kernels; /* made so far */
+    uint64_t edges;   /* lists of edges made so far */
     Box *listed;      /* of weft_cache_list */
     Box *told;        /* of weft_o3_tell */
     Box *graph;       /* of weft_graph_make, which has */
@@ -234,6 +237,19 @@ weft_prog *prog_new(weft_ctx *, const char *file, const char *text, size_t n);
 void prog_drop(weft_prog *);
 void body_drop(Body *);
 void body_check(Body *);
+
+/* edges.c: a list of edges, by receiver, then sender, then place in the list. */
+struct weft_edges {
+    Handle h;
+    Box *box;
+    uint64_t number; /* among all of the context, from 1 */
+    int64_t nodes, senders, n;
+    const int64_t *start, *sender; /* nodes + 1: of each receiver; n */
+    const int64_t *place;          /* n: in the list; NULL: it was in this order */
+};
+void edges_drop(weft_edges *);
+/* conv.c */
+void conv_drop(weft_conv *);
 
 /* arg.c: the arguments of a program. */
 void api_list_args(Body *);

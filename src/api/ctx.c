@@ -118,6 +118,10 @@ void api_handle_free(void *handle)
         kernel_drop(handle);
     else if (h->tag == TAG_ARGS)
         args_drop(handle);
+    else if (h->tag == TAG_EDGES)
+        edges_drop(handle);
+    else if (h->tag == TAG_CONV)
+        conv_drop(handle);
     h->tag = TAG_FREED;
     ring_remove(h);
     ring_add(&ctx->shell, h);
@@ -131,6 +135,8 @@ static const char *tag_name(unsigned tag)
            : tag == TAG_PROG   ? "a program"
            : tag == TAG_KERNEL ? "a kernel"
            : tag == TAG_TP     ? "a tensor product"
+           : tag == TAG_CONV   ? "a convolution"
+           : tag == TAG_EDGES  ? "edges of a convolution"
                                : "arguments";
 }
 

@@ -259,7 +259,8 @@ static Writer begin(Text *out, const O3Contraction *t)
 void o3_write_contraction(Text *out, const O3Contraction *t)
 {
     Writer w = begin(out, t);
-    O3Operand x = { "X", "X", t->in, t->layout_in }, z = { "Z", "Z", t->out, t->layout_out };
+    O3Operand x = { "X", "X", t->in, t->layout_in, "B", "b" };
+    O3Operand z = { "Z", "Z", t->out, t->layout_out, "B", "b" };
 
     text_f(out, "program %s(n, ne)\naxis B = n\n", t->name != NULL ? t->name : "contraction");
     o3_put_axes(out, &x);

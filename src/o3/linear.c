@@ -112,8 +112,8 @@ void o3_write_linear(Text *out, const O3Linear *t)
     const char *type = o3_type_name(t->type), *item = t->per_item ? "B, " : "";
     bool u, v, m, bias;
 
-    w.x = (O3Operand){ "X", "X", t->in, t->layout_in };
-    w.z = (O3Operand){ "Z", "Z", t->out, t->layout_out };
+    w.x = (O3Operand){ "X", "X", t->in, t->layout_in, "B", "b" };
+    w.z = (O3Operand){ "Z", "Z", t->out, t->layout_out, "B", "b" };
     find_paths(&w);
     text_f(out, "program %s(n)\naxis B = n\n", t->name != NULL ? t->name : "linear");
     o3_put_axes(out, &w.x);

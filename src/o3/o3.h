@@ -122,6 +122,10 @@ typedef enum O3Norm { O3_COMPONENT, O3_NORM, O3_NONE } O3Norm;
 typedef enum O3PathNorm { O3_ELEMENT, O3_PATH, O3_PLAIN } O3PathNorm;
 typedef enum O3Layout { O3_MUL_IR, O3_IR_MUL } O3Layout;
 
+/* Edges of a graph: of each row that receives, one after the other; or in any order, when each has
+ * its place `edge` in the arrays of edges. */
+typedef enum O3Edges { O3_NO_EDGES, O3_EDGES_SORTED, O3_EDGES_ANY } O3Edges;
+
 typedef struct O3Problem {
     O3Irreps in1, in2, out;
     int npath;
@@ -135,6 +139,8 @@ typedef struct O3Problem {
     bool per_item;          /* weights: a set for each item, not one for all */
     bool square;            /* the second input is the first */
     bool root;              /* the output is the square root of the product: norms */
+    O3Edges edges;          /* a convolution: items are edges, summed into rows */
+    int hidden;             /* of it: features of an edge that weights are made of; 0: none */
     const char *name;       /* of the program; NULL: tp */
 } O3Problem;
 
@@ -155,7 +161,8 @@ void o3_form_elementwise(Arena *, O3Problem *, const O3Irreps *keep);
 void o3_form_square(Arena *, O3Problem *, const O3Irreps *keep, bool connected);
 void o3_form_norm(Arena *, O3Problem *, bool squared);
 
-/* product.c: the program of a problem: X[B, ...] and Y[B, ...] to Z[B, ...], n items. */
+/* product.c: the program of a problem: X[B, ...] and Y[B, ...] to Z[B, ...], n items.  Of a
+ * convolution: X[senders, ...] and Y[E, ...] to Z[I, ...]; H[E, L] and M[L, ...] to weights. */
 void o3_write_product(Text *, const O3Problem *);
 
 /* linear.c: e3nn's Linear. */

@@ -37,6 +37,7 @@ typedef struct O3Operand {
     const char *axis; /* the letter of its axes: X */
     O3Irreps irreps;
     O3Layout layout;
+    const char *row, *at; /* the axis of its rows, and which of them: B, b */
 } O3Operand;
 void o3_put_axes(Text *, const O3Operand *);
 void o3_put_buf(Text *, const O3Operand *);

@@ -82,7 +82,7 @@ void o3_put_buf(Text *out, const O3Operand *o)
 
     snprintf(u, sizeof u, "U%s", o->axis);
     snprintf(m, sizeof m, "M%s", o->axis);
-    text_f(out, "%s[B, S%s", o->buf, o->axis);
+    text_f(out, "%s[%s, S%s", o->buf, o->row, o->axis);
     put_inner(out, o, u, m);
     text_char(out, ']');
 }
@@ -90,7 +90,7 @@ void o3_put_buf(Text *out, const O3Operand *o)
 void o3_put_load(Text *out, const O3Operand *o, const char *slot, const char *channel,
                  const char *component)
 {
-    text_f(out, "%s[b, %s", o->buf, slot);
+    text_f(out, "%s[%s, %s", o->buf, o->at, slot);
     put_inner(out, o, channel[0] != 0 ? channel : "0", component);
     text_char(out, ']');
 }
@@ -113,10 +113,22 @@ static const Channels channels[O3_MODES] = {
 
 enum { MAX_TABLE = 1000000 }; /* of the numbers of pairs under each channel */
 
+/* The rows of each operand, as axes and as indices in a statement. */
+typedef struct Rows {
+    const char *x, *y, *z, *at_x, *at_y, *at_z;
+} Rows;
+
+static const Rows rows[] = {
+    [O3_NO_EDGES] = { "B", "B", "B", "b", "b", "b" },
+    [O3_EDGES_SORTED] = { "senders", "E", "I", "j(e)", "e", "i" },
+    [O3_EDGES_ANY] = { "senders", "edges", "I", "j(e)", "edge(e)", "i" },
+};
+
 typedef struct Writer {
     Text *out;
     Arena *arena;
     const O3Problem *t;
+    const Rows *rows;
     O3Operand x, y, z;
     int ngroup, nweighted; /* statements; those with weights */
 } Writer;
@@ -308,18 +320,30 @@ static void put_operand(Writer *w, const Group *g, const O3Operand *o, int opera
     o3_put_load(w->out, o, slot, channel, component);
 }
 
+/* Where the weights are, by axes or, `small` added to their letters, by variables. */
+static void put_weight_indices(Writer *w, const Group *only, int small)
+{
+    if (own_weight_axes(w)) {
+        text_str(w->out, small == 0 ? "K, UK, VK, WK" : "k, uk, vk, wk");
+        return;
+    }
+    text_f(w->out, "%c%s", 'P' + small, only->suffix);
+    for (const char *a = channels[only->mode].axes; *a != 0; a++)
+        if (runs(only, *a))
+            text_f(w->out, ", %c%s", *a + small, only->suffix);
+}
+
 static void put_weight(Writer *w, const Group *g)
 {
     const Channels *c = &channels[g->mode];
     const char *s = g->suffix;
     char index[128];
 
-    text_f(w->out, " * Wt[%s", w->t->per_item ? "b, " : "");
+    text_str(w->out, " * Wt[");
+    if (w->t->per_item)
+        text_f(w->out, "%s, ", w->t->hidden > 0 ? "e" : w->rows->at_y);
     if (!own_weight_axes(w)) {
-        text_f(w->out, "p%s", s);
-        for (const char *a = c->axes; *a != 0; a++)
-            if (runs(g, *a))
-                text_f(w->out, ", %c%s", *a - 'A' + 'a', s);
+        put_weight_indices(w, g, 'a' - 'A');
     } else {
         text_f(w->out, "k(p%s)", s);
         for (const char *a = c->pairs ? "# W" : "UVW"; *a != 0; a++) {
@@ -372,17 +396,28 @@ static void put_weight_axes(Writer *w)
 static void put_weight_buf(Writer *w, const Group *only)
 {
     const O3Problem *t = w->t;
+    Type type = t->weight_type != T_none ? t->weight_type : t->type;
 
-    text_f(w->out, "%s Wt[%s", o3_type_name(t->weight_type != T_none ? t->weight_type : t->type),
-           t->per_item ? "B, " : "");
-    if (own_weight_axes(w)) {
-        text_str(w->out, "K, UK, VK, WK");
+    if (t->hidden > 0) {
+        text_f(w->out, "%s H[%s, L], M[L, ", o3_type_name(type), w->rows->y);
+        put_weight_indices(w, only, 0);
+        text_f(w->out, "]\ntemp %s Wt[E, ", type == T_f64 ? "f64" : "f32");
     } else {
-        text_f(w->out, "P%s", only->suffix);
-        for (const char *a = channels[only->mode].axes; *a != 0; a++)
-            if (runs(only, *a))
-                text_f(w->out, ", %c%s", *a, only->suffix);
+        text_f(w->out, "%s Wt[", o3_type_name(type));
+        if (t->per_item)
+            text_f(w->out, "%s, ", w->rows->y);
     }
+    put_weight_indices(w, only, 0);
+    text_str(w->out, "]\n");
+}
+
+/* The weights of an edge are the product of its features and a matrix. */
+static void put_hidden(Writer *w, const Group *only)
+{
+    text_str(w->out, "w: Wt[e, ");
+    put_weight_indices(w, only, 'a' - 'A');
+    text_f(w->out, "] += H[%s, l] * M[l, ", w->rows->at_y);
+    put_weight_indices(w, only, 'a' - 'A');
     text_str(w->out, "]\n");
 }
 
@@ -430,6 +465,25 @@ static void count_groups(Writer *w)
         }
 }
 
+static void put_head(Writer *w)
+{
+    const O3Problem *t = w->t;
+
+    if (t->edges == O3_NO_EDGES) {
+        text_f(w->out, "program %s(n)\naxis B = n\n", t->name != NULL ? t->name : "tp");
+        return;
+    }
+    text_f(w->out, "program %s(nodes, senders%s)\naxis I = nodes, E(I) = seg : j < senders%s",
+           t->name != NULL ? t->name : "conv", t->edges == O3_EDGES_ANY ? ", edges" : "",
+           t->edges == O3_EDGES_ANY ? ", edge < edges" : "");
+    if (t->hidden > 0) {
+        if (w->nweighted == 0)
+            err_throw(w->arena->err, ST_ARG, "conv: hidden=%d, but no path has weights", t->hidden);
+        text_f(w->out, ", L = %d", t->hidden);
+    }
+    text_char(w->out, '\n');
+}
+
 void o3_write_product(Text *out, const O3Problem *t)
 {
     Writer w = { .out = out, .arena = out->arena, .t = t };
@@ -438,10 +492,12 @@ void o3_write_product(Text *out, const O3Problem *t)
 
     o3_check(out->arena, t);
     count_groups(&w);
-    w.x = (O3Operand){ "X", "X", t->in1, t->layout1 };
-    w.y = t->square ? w.x : (O3Operand){ "Y", "Y", t->in2, t->layout2 };
-    w.z = (O3Operand){ "Z", "Z", t->out, t->layout_out };
-    text_f(out, "program %s(n)\naxis B = n\n", t->name != NULL ? t->name : "tp");
+    w.rows = &rows[t->edges];
+    w.x = (O3Operand){ "X", "X", t->in1, t->layout1, w.rows->x, w.rows->at_x };
+    w.y = (O3Operand){ "Y", "Y", t->in2, t->layout2, w.rows->y, w.rows->at_y };
+    w.y = t->square ? w.x : w.y;
+    w.z = (O3Operand){ "Z", "Z", t->out, t->layout_out, w.rows->z, w.rows->at_z };
+    put_head(&w);
     o3_put_axes(out, &w.x);
     if (!t->square)
         o3_put_axes(out, &w.y);
@@ -458,6 +514,8 @@ void o3_write_product(Text *out, const O3Problem *t)
     if (own_weight_axes(&w))
         put_weight_axes(&w);
     put_bufs(&w, weighted);
+    if (t->hidden > 0)
+        put_hidden(&w, weighted);
     for (int i = 0; i < n; i++)
         put_statement(&w, &group[i]);
     if (n == 0) { /* something has to write Z */

@@ -127,6 +127,27 @@ static void fill_norm(const Spec *s, O3Problem *t)
     o3_form_norm(s->arena, t, spec_yes(s, "squared"));
 }
 
+enum { MOST_HIDDEN = 65536 };
+
+/* What a convolution has beyond a product: how its edges lie, and what its weights are made of. */
+static void read_edges(const Spec *s, O3Problem *t)
+{
+    static const char *const order[] = { "sorted", "any", NULL };
+    const char *hidden = spec_get(s, "hidden");
+
+    t->edges = spec_choice(s, "edges", order, 0) == 0 ? O3_EDGES_SORTED : O3_EDGES_ANY;
+    if (spec_get(s, "weights") == NULL)
+        t->per_item = true;
+    if (hidden == NULL)
+        return;
+    t->hidden = spec_integer(s, "hidden", hidden);
+    if (t->hidden < 1 || t->hidden > MOST_HIDDEN)
+        err_throw(s->arena->err, ST_ARG, "conv: hidden is 1 to %d features, not %d", MOST_HIDDEN,
+                  t->hidden);
+    if (!t->per_item)
+        err_throw(s->arena->err, ST_ARG, "conv: hidden makes weights of each edge: weights=item");
+}
+
 typedef void Fill(const Spec *, O3Problem *);
 
 static void write_product(Text *out, const Spec *s, Fill *fill, bool two)
@@ -147,6 +168,8 @@ static void write_product(Text *out, const Spec *s, Fill *fill, bool two)
     t.type = spec_type(s, "type");
     t.weight_type = spec_type(s, "weight_type");
     t.per_item = spec_choice(s, "weights", sharing, 0) == 1;
+    if (strcmp(s->form, "conv") == 0)
+        read_edges(s, &t);
     fill(s, &t);
     t.var1 = spec_numbers(s, "var1", t.in1.n, NULL);
     t.var2 = spec_numbers(s, "var2", t.in2.n, NULL);
@@ -280,6 +303,7 @@ static void write_norm(Text *out, const Spec *s)
 
 const SpecForm o3_forms[] = {
     { "tp", " in1 in2 out mode order paths" ALL, write_tp },
+    { "conv", " in1 in2 out mode order paths edges hidden" ALL, write_tp },
     { "connected", " in1 in2 out" ALL, write_connected },
     { "full", " in1 in2 keep" ALL, write_full },
     { "elementwise", " in1 in2 keep" ALL, write_elementwise },

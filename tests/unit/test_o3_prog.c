@@ -289,7 +289,7 @@ TEST(specs_that_make_no_sense_are_refused)
     static const struct {
         const char *spec, *part;
     } row[] = {
-        { "", "there is no form \"\" here; there are tp connected full" },
+        { "", "there is no form \"\" here; there are tp conv connected full" },
         { "tq; in1=0e", "there is no form \"tq\" here" },
         { "tp; in1=0e; in2=0e; mode", "tp: \"mode\" is no setting" },
         { "tp; in3=0e", "tp has no setting \"in3\"; it takes in1 in2 out" },

@@ -3,12 +3,9 @@
  *
  * weft_tp_*: products on plain arrays.  A product is linear in each operand, and so are its
  * derivatives, so that differences check them without an error but rounding. */
-#include "unit/api_bed.h"
+#include "unit/layer_bed.h"
 
-#include <math.h>
-#include <stdlib.h>
-
-enum { N = 3, MOST = 400 };
+enum { N = 3 };
 
 typedef struct Set { /* an array of each kind for N items */
     double x[MOST], y[MOST], w[MOST], z[MOST];
@@ -21,15 +18,6 @@ static const char layer[] = "linear; in1=2x0e+1o; out=3x0e+1o; type=f64";
 
 static weft_tp *tp;
 static weft_tp_info dim;
-static uint64_t state = 1;
-
-static void fill(double *a)
-{
-    for (int i = 0; i < MOST; i++) {
-        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        a[i] = (double)(int)(state >> 40) / 0x1p23 - 1;
-    }
-}
 
 static void fill_all(Set *s)
 {
@@ -37,15 +25,6 @@ static void fill_all(Set *s)
     fill(s->y);
     fill(s->w);
     fill(s->z);
-}
-
-static double dot(const double *a, const double *b, int64_t n)
-{
-    double sum = 0;
-
-    for (int64_t i = 0; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
 }
 
 /* Over all elements of N items. */
@@ -73,11 +52,6 @@ static void close_tp(void)
     weft_ctx_free(ctx);
     ctx = NULL;
     unsetenv("WEFT_DISABLE_JIT");
-}
-
-static void near(double a, double b)
-{
-    CHECK(fabs(a - b) <= 1e-12 * (1 + fabs(a)));
 }
 
 static void add(Set *s, const Set *v, const char *what)
