@@ -341,8 +341,8 @@ double api_predict(const Isa *, const Sched *, const CostShape *, const Machine 
 /* tuned.c: the schedule that tuning has found for a program, its structure and this machine; "" is
  * the default, NULL: nothing is known.  And what was found, for this context and for others. */
 struct TuneRecord;
-const char *api_tuned(weft_ctx *, Body *, const Env *, int threads);
-void api_tuned_keep(weft_ctx *, Body *, const Env *, int threads, struct TuneRecord *);
+const char *api_tuned(weft_args *, const Env *, int threads);
+void api_tuned_keep(weft_args *, const Env *, int threads, struct TuneRecord *);
 
 /* plan.c: what is worked out once for a kernel and the shapes and structure of arguments.  Throws
  * for what does not fit; *made: the old plan did not do. */

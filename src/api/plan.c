@@ -376,7 +376,7 @@ static const Variant *find_variant(weft_kernel *k, weft_args *args, const Env *e
             index[i] = api_place(env, a)->type == T_i32 ? T_i32 : 0;
     }
     if (sched == NULL)
-        sched = api_tuned(args->h.ctx, args->body, env, threads);
+        sched = api_tuned(args, env, threads);
     if (sched == NULL)
         sched = api_pick(args->h.ctx, args->body->prog, env, threads);
     return kernel_variant(k, &(VariantKey){

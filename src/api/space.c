@@ -84,12 +84,66 @@ static Env *stored_env(Tuning *t, Prog *p, int naxis, int nbuf)
     return e;
 }
 
+typedef struct Reads { /* of a statement: buffers that stay what they are from run to run */
+    const bool *stays;
+    bool all;
+} Reads;
+
+static void note_read(Expr *e, void *ctx)
+{
+    Reads *r = ctx;
+
+    if (e->op == OP_load)
+        r->all = r->all && r->stays[e->buf->id];
+}
+
+static bool reads_what_stays(Prog *p, const Stmt *s, const bool *stays)
+{
+    Reads r = { stays, true };
+    Memo met = { 0 };
+
+    for (int i = 0; i < s->nassign; i++) {
+        const Assign *a = &s->assign[i];
+
+        r.all = r.all && a->op == A_SET && a->guard == NULL && a->nat == 0 &&
+                a->out->buf->kind == B_TEMP;
+        ir_visit(p, a->value, note_read, &r, &met);
+    }
+    return r.all;
+}
+
+/* Temporaries that are set from held inputs alone are made once, so what makes them costs a run
+ * nothing: statements of formats that bring values into their order (see hold.c, which decides the
+ * same for phases).  Such a temporary has one statement. */
+static void leave_kept(Tuning *t, Prog *p)
+{
+    const weft_args *args = t->args;
+    bool *stays = arena_array(&t->trees, p->nbuf, sizeof *stays);
+    int n = 0;
+
+    for (int i = 0; i < args->body->narg; i++)
+        if (args->bound[i].held)
+            stays[args->body->arg[i].buf->id] = true;
+    for (int i = 0; i < p->nstmt; i++) {
+        Stmt *s = p->stmt[i];
+
+        if (!reads_what_stays(p, s, stays))
+            p->stmt[n++] = s;
+        else
+            for (int k = 0; k < s->nassign; k++)
+                stays[s->assign[k].out->buf->id] = true;
+    }
+    p->nstmt = n;
+}
+
 static void find_shape(Tuning *t, const char *formats, void *out)
 {
     Prog *p = ir_copy(&t->trees, t->k->body->prog);
     int naxis = p->naxis, nbuf = p->nbuf;
 
     api_formats(p, formats);
+    if (t->args != NULL && t->args->nheld > 0)
+        leave_kept(t, p);
     cost_shape(&t->trees, p, stored_env(t, p, naxis, nbuf), t->machine, out);
 }
 

@@ -324,7 +324,7 @@ static void keep_record(Tuning *t, const TuneFound *found)
                      .when = os->clock(os, CLOCK_REALTIME) / 1000000000,
                      .schedule = found->best->text };
 
-    api_tuned_keep(t->ctx, t->k->body, t->args->result->env, t->threads, &r);
+    api_tuned_keep(t->args, t->args->result->env, t->threads, &r);
 }
 
 static void search(Tuning *t, weft_tuned *out)

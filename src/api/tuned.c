@@ -71,12 +71,20 @@ static TuneKey half_key(weft_ctx *ctx, Body *body, int threads)
                       .threads = threads };
 }
 
-static TuneKey whole_key(weft_ctx *ctx, Body *body, const Env *env, int threads)
+/* What is held is part of the structure: where values are brought into the order of a format once,
+ * another format is the fastest. */
+static TuneKey whole_key(const weft_args *args, const Env *env, int threads)
 {
-    TuneKey key = half_key(ctx, body, threads);
+    Body *body = args->body;
+    TuneKey key = half_key(args->h.ctx, body, threads);
 
     key.exact = tune_key_exact(body->prog, env);
     key.kind = tune_key_kind(body->prog, env);
+    for (int i = 0; i < body->narg; i++)
+        if (args->bound[i].held) {
+            key.exact = hash_bytes(key.exact, body->arg[i].name, strlen(body->arg[i].name));
+            key.kind = hash_bytes(key.kind, body->arg[i].name, strlen(body->arg[i].name));
+        }
     return key;
 }
 
@@ -98,18 +106,19 @@ static bool reads(weft_ctx *ctx, const char *schedule)
     return false;
 }
 
-const char *api_tuned(weft_ctx *ctx, Body *body, const Env *env, int threads)
+const char *api_tuned(weft_args *args, const Env *env, int threads)
 {
+    weft_ctx *ctx = args->h.ctx;
     const Tuned *t = records(ctx);
     const TuneRecord *r;
     TuneKey key;
 
     if (t->all.n == 0) /* as a rule */
         return NULL;
-    key = half_key(ctx, body, threads);
+    key = half_key(ctx, args->body, threads);
     if (!tune_records_know(&t->all, &key))
         return NULL;
-    key = whole_key(ctx, body, env, threads);
+    key = whole_key(args, env, threads);
     r = tune_records_find(&t->all, &key);
     return r != NULL && reads(ctx, r->schedule) ? r->schedule : NULL;
 }
@@ -126,15 +135,16 @@ static int append(const Os *os, const char *path, const Text *line)
     return code;
 }
 
-void api_tuned_keep(weft_ctx *ctx, Body *body, const Env *env, int threads, TuneRecord *r)
+void api_tuned_keep(weft_args *args, const Env *env, int threads, TuneRecord *r)
 {
+    weft_ctx *ctx = args->h.ctx;
     Tuned *t = records(ctx);
     const char *path = path_of(ctx);
     Text line = { .arena = &ctx->scratch };
     int code;
 
-    snprintf(r->name, sizeof r->name, "%.*s", TUNE_NAME - 1, body->prog->name);
-    r->key = whole_key(ctx, body, env, threads);
+    snprintf(r->name, sizeof r->name, "%.*s", TUNE_NAME - 1, args->body->prog->name);
+    r->key = whole_key(args, env, threads);
     r->schedule = arena_copy(t->all.arena, r->schedule, strlen(r->schedule) + 1);
     tune_records_put(&t->all, r);
     tune_record_print(&line, r);

@@ -13,6 +13,7 @@ struct Chunk {
 };
 
 enum { FIRST_CHUNK = 4096, LARGEST_CHUNK = 1 << 20 };
+enum { PAGE = 1 << 21, MANY = 2 }; /* a large page, and how many a chunk has to fill */
 
 void arena_init(Arena *a, const Os *os, Err *err)
 {
@@ -30,6 +31,16 @@ void arena_free(Arena *a)
     arena_init(a, a->os, a->err);
 }
 
+/* Large arrays are written soon and once: a fault for each small page is what that costs most. */
+static void ask_large(const Os *os, Chunk *c)
+{
+    char *p = (char *)c->data;
+    size_t skip = (PAGE - (uintptr_t)p % PAGE) % PAGE;
+
+    if (c->cap >= (size_t)MANY * PAGE + skip)
+        os->large(os, p + skip, (c->cap - skip) / PAGE * PAGE);
+}
+
 static void add_chunk(Arena *a, size_t need)
 {
     size_t cap = a->chunk == NULL ? FIRST_CHUNK : a->chunk->cap * 2;
@@ -43,6 +54,7 @@ static void add_chunk(Arena *a, size_t need)
     if (c == NULL)
         err_throw(a->err, ST_NOMEM, "out of memory: %zu more bytes were needed", cap);
     c->cap = cap;
+    ask_large(a->os, c);
     c->next = a->chunk;
     a->chunk = c;
     a->used = 0;

@@ -50,13 +50,16 @@ double cost_fma(const Machine *, Type, int threads);
 enum { COST_GATHERS = 8 };
 
 typedef struct CostGather { /* rows of an array at places that only the data tell */
+    const Buf *buf;
     double count;           /* rows that are read, or for a scatter read and written */
+    double far;             /* of these, that are not in the cache line of the one before */
     double row, table;      /* bytes of a row, and of the array */
     double element;         /* bytes */
     /* The table of this many bytes, of which every row is as likely as any other, that a cache
      * serves as often as it serves this one: popular rows stay. */
     double like;
     bool write;
+    bool shared; /* several rows of a block take the same: a tile of sums */
 } CostGather;
 
 typedef struct CostShape {
@@ -64,6 +67,8 @@ typedef struct CostShape {
     double read, written; /* compulsory bytes: every array once, an inout twice */
     double loads, stores; /* bytes that pass the load and the store ports */
     double chunk;         /* largest share of the work that has to be done by one thread */
+    double straight[2], straight_loads; /* flops and loads of what has no gathered row of its own */
+    double rows;          /* loops that are begun whose length only the data tell */
     CostGather gather[COST_GATHERS];
     int ngather;
 } CostShape;

@@ -10,10 +10,15 @@
 #define GIGA 1e9
 
 /* Cycles, about: of a multiply-add until the next can use it; of what an entry takes beside its
- * vectors (index, value, address, loop); of a hint. */
+ * vectors (index, value, address, loop); of a hint; of a single element at an index; of a loop that
+ * ends where nobody has foreseen it. */
 #define CHAIN 4.0
 #define ENTRY 5
 #define HINT 0.5
+#define SINGLE 1.5
+#define ROW 16
+/* What of the peak a tile of registers reaches. */
+#define REACHED 0.7
 /* What of the shorter of the two, instructions and waiting, is not hidden behind the other; what of
  * a row of results it costs to write it in one more piece. */
 #define OVERLAP 0.5
@@ -40,11 +45,22 @@ static double width(const CostGather *g, const CostLoops *l)
     return w < g->row ? w : g->row;
 }
 
+static double slices_of(const CostGather *g, const CostLoops *l)
+{
+    return ceil(width(g, l) / (fmax(l->registers, 1) * l->bytes));
+}
+
+/* How often the entries of a row are gone through. */
+static double passes_of(const CostGather *g, const CostLoops *l)
+{
+    return ceil(g->row / width(g, l)) * slices_of(g, l);
+}
+
 /* Cycles of one entry, all its passes together. */
 static double entry_cycles(const CostGather *g, const CostLoops *l)
 {
-    double w = width(g, l), panels = ceil(g->row / w), most = fmax(l->registers, 1) * l->bytes,
-           slices = ceil(w / most), vectors = w / l->bytes,
+    double w = width(g, l), panels = ceil(g->row / w), slices = slices_of(g, l),
+           vectors = w / l->bytes,
            loads = vectors * (l->bytes > 32 ? 1 : 0.5), hints = l->ahead > 0 ? HINT * w / LINE : 0;
 
     if (l->registers == 0) /* what is added to is in memory: a load and a store more each time */
@@ -58,7 +74,7 @@ static double entry_cycles(const CostGather *g, const CostLoops *l)
 static double gather_of(const CostGather *g, const Machine *m, const CostLoops *l, int threads)
 {
     double w = width(g, l), table = l->pack ? g->like * w / g->row : g->like,
-           bytes = g->count * g->row * (g->write ? 2 : 1),
+           bytes = g->far * g->row * (g->write ? 2 : 1),
            seconds = bytes / cost_gather(m, w, table, threads) / GIGA;
 
     if (l->ahead == 0 && table > (double)m->cache[1])
@@ -79,23 +95,46 @@ static double panels_cost(const CostShape *s, const CostGather *g, const Machine
     return bytes / cost_stream(m, COST_COPY, fmax(bytes, s->read), threads) / GIGA;
 }
 
+/* Seconds of all instructions: rows that are gathered, single elements, loops that begin; and what
+ * runs in tiles, where nothing is in the way. */
+static double issue_of(const CostShape *s, const Machine *m, const CostLoops *l, int threads)
+{
+    double cycles = 0, passes = 1, straight = 0, all = 0;
+
+    for (int i = 0; i < s->ngather; i++) {
+        const CostGather *g = &s->gather[i];
+        bool single = g->row <= g->element;
+
+        if (single)
+            cycles += SINGLE * g->count;
+        else if (!g->shared)
+            cycles += g->count * entry_cycles(g, l);
+        if (!single)
+            passes = fmax(passes, passes_of(g, l));
+    }
+    for (int i = 0; i < 2; i++) {
+        double rate = cost_fma(m, i == 0 ? T_f32 : T_f64, threads) * GIGA;
+
+        straight += s->straight[i] / rate / REACHED;
+        all += (s->flops[i] - s->straight[i]) / rate;
+    }
+    straight = fmax(straight, s->straight_loads / cost_stream(m, COST_READ, 1, threads) / GIGA);
+    return fmax((cycles + ROW * s->rows * passes) * cycle(m, l) / threads, all) + straight;
+}
+
 double cost_loops(const CostShape *s, const Machine *m, const CostLoops *l, int threads)
 {
-    double issue = 0, gather = 0, more = 0, in_order = s->read + s->written,
+    double issue = issue_of(s, m, l, threads), gather = 0, more = 0,
+           in_order = s->read + s->written,
            rate = cost_stream(m, COST_TRIAD, in_order, threads) * GIGA;
-    Cost plain = cost_estimate(s, m, threads);
 
     for (int i = 0; i < s->ngather; i++) {
         const CostGather *g = &s->gather[i];
 
-        issue += g->count * entry_cycles(g, l) * cycle(m, l) / threads;
         gather += gather_of(g, m, l, threads);
         more += panels_cost(s, g, m, l, threads);
         in_order -= g->table;
     }
-    if (s->ngather == 0)
-        return plain.seconds;
-    issue = fmax(issue, plain.compute);
     gather += fmax(in_order, 0) / rate;
     return fmax(issue, gather) + OVERLAP * fmin(issue, gather) + more;
 }

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { LINE = 64 };
+
 typedef struct Walk {
     Arena *arena;
     Prog *p;
@@ -19,6 +21,7 @@ typedef struct Walk {
     double factor[IR_MAX_BINDS]; /* mean iterations of each binder under what it hangs on */
     uint64_t *mask;              /* by expression: the binders that it depends on */
     bool *data;                  /* by expression: only the data tell its value */
+    bool gathers;                /* the assignment has rows of its own that are gathered */
     CostShape *out;
 } Walk;
 
@@ -72,6 +75,43 @@ static bool hangs_on_data(Expr *e)
     return data;
 }
 
+/* Of a computed coordinate, whose expression is of the variables of axes: what of the binders it
+ * depends on, which may be less than its own variable hangs on (a column of a block is the same in
+ * all its rows), and whether a loaded coordinate is in it. */
+static uint64_t computed_mask(const Walk *w, Expr *e, bool *data)
+{
+    uint64_t mask = 0;
+
+    for (int i = 0; i < e->nargs; i++)
+        mask |= computed_mask(w, e->arg[i], data);
+    if (e->op != OP_var && e->op != OP_coord && e->op != OP_pos && e->op != OP_loc)
+        return mask;
+    for (int i = 0; i < w->stmt->nbind; i++) {
+        const Var *v = w->stmt->bind[i];
+        const Coord *c = e->op == OP_coord ? &v->axis->coord[e->k] : NULL;
+
+        if (v->axis != e->var->axis)
+            continue;
+        *data = *data || (c != NULL && c->kind == C_LOAD);
+        if (c != NULL && c->kind == C_EXPR)
+            return computed_mask(w, c->expr, data);
+        return c != NULL && c->kind == C_LOAD ? var_mask(w, v) : UINT64_C(1) << i;
+    }
+    return ~UINT64_C(0); /* it is no binder: all may change it */
+}
+
+/* An index that is a computed coordinate with data in it. */
+static bool is_block_index(const Walk *w, Expr *at, uint64_t *mask)
+{
+    const Coord *c = at->op == OP_coord ? &at->var->axis->coord[at->k] : NULL;
+    bool data = false;
+
+    if (c == NULL || c->kind != C_EXPR)
+        return false;
+    *mask = computed_mask(w, c->expr, &data) & var_mask(w, at->var);
+    return data;
+}
+
 static double elements(const Walk *w, const Buf *b)
 {
     Layout layout;
@@ -121,42 +161,80 @@ static double alike(const Walk *w, const CostGather *g, const Array *coord)
     return hits > 0 ? fmin(g->table, fmax(cache, cache / hits)) : g->table;
 }
 
+/* Reads of short rows that go on in the line where the one before was cost no line. */
+static double count_far(const CostGather *g, const Array *coord)
+{
+    double each = LINE / g->row;
+    int64_t last = -1, n = 0;
+
+    if (g->row >= LINE || coord->data == NULL || coord->n == 0)
+        return g->count;
+    for (int64_t i = 0; i < coord->n; i++) {
+        int64_t at = ir_array_int(coord, i), line = (int64_t)((double)at / each);
+
+        n += at >= 0 && line != last;
+        last = at >= 0 ? line : last;
+    }
+    return g->count * (double)n / (double)coord->n;
+}
+
+/* Parts of a format gather from one table, and so they count as one. */
+static void put_gather(CostShape *out, const CostGather *g)
+{
+    for (int i = 0; i < out->ngather; i++) {
+        CostGather *a = &out->gather[i];
+
+        if (a->buf == g->buf && a->row == g->row && a->write == g->write &&
+            a->shared == g->shared) {
+            a->like = (a->like * a->count + g->like * g->count) / (a->count + g->count);
+            a->count += g->count;
+            a->far += g->far;
+            return;
+        }
+    }
+    if (out->ngather < COST_GATHERS)
+        out->gather[out->ngather++] = *g;
+}
+
 static void add_gather(Walk *w, Expr *load, int slot, bool write)
 {
     Expr *at = load->arg[slot];
     bool hangs = at->op == OP_var; /* the entry itself is in order, its parent is not */
     uint64_t inner = w->mask[at->id], outer = hangs ? index_mask(w, at->var->parent) : inner;
     const Array none = { NULL, 0, T_none }, *coord = &none;
-    CostGather *g = &w->out->gather[w->out->ngather];
     double bytes = ir_type[load->buf->type].bytes;
+    CostGather g = { .buf = load->buf, .element = bytes, .write = write };
 
-    if (w->out->ngather == COST_GATHERS)
-        return;
+    g.shared = is_block_index(w, at, &outer);
+    inner = g.shared ? outer : inner;
     for (int i = 0; i < load->nargs; i++)
-        *(i < slot ? &outer : &inner) |= w->mask[load->arg[i]->id];
-    *g = (CostGather){ .count = times(w, outer),
-                       .row = bytes * times(w, inner & ~outer),
-                       .element = bytes,
-                       .table = bytes * elements(w, load->buf),
-                       .write = write };
-    if (g->row <= 0 || g->count <= 0)
+        if (i != slot)
+            *(i < slot ? &outer : &inner) |= w->mask[load->arg[i]->id];
+    g.count = times(w, outer);
+    g.row = bytes * times(w, inner & ~outer);
+    g.table = bytes * elements(w, load->buf);
+    if (g.row <= 0 || g.count <= 0)
         return;
     if (!hangs && at->op == OP_coord && at->var->axis->coord[at->k].kind == C_LOAD)
         coord = &w->env->coord[at->var->axis->id][at->k];
-    g->like = w->machine != NULL ? alike(w, g, coord) : g->table;
-    w->out->ngather++;
+    g.like = w->machine != NULL ? alike(w, &g, coord) : g.table;
+    g.far = w->machine != NULL ? count_far(&g, coord) : g.count;
+    w->gathers = w->gathers || (g.row > bytes && !g.shared);
+    put_gather(w->out, &g);
 }
 
 static void add_load(Walk *w, Expr *load)
 {
     bool out = load == w->assign->out;
     double bytes = times(w, w->mask[load->id]) * ir_type[load->buf->type].bytes;
+    uint64_t unused;
 
     *(out ? &w->out->stores : &w->out->loads) += bytes;
     for (int i = 0; i < load->nargs; i++) {
         Expr *at = load->arg[i];
 
-        if (at->op == OP_var ? var_is_data(at->var) : w->data[at->id]) {
+        if (at->op == OP_var ? var_is_data(at->var)
+                             : w->data[at->id] || (!out && is_block_index(w, at, &unused))) {
             add_gather(w, load, i, out);
             return;
         }
@@ -209,11 +287,19 @@ static void visit(Expr *e, void *ctx)
 static void add_assign(Walk *w, const Assign *a)
 {
     Memo met = { 0 };
+    CostShape *out = w->out;
+    double flops[2] = { out->flops[0], out->flops[1] }, loads = out->loads;
 
     w->assign = a;
+    w->gathers = false;
     ir_visit_assign(w->p, a, visit, w, &met);
     if (a->op == A_ADD && ir_type[a->out->type].floats)
-        w->out->flops[a->out->type == T_f64] += times(w, ~UINT64_C(0));
+        out->flops[a->out->type == T_f64] += times(w, ~UINT64_C(0));
+    if (w->gathers)
+        return;
+    for (int i = 0; i < 2; i++)
+        out->straight[i] += out->flops[i] - flops[i];
+    out->straight_loads += out->loads - loads;
 }
 
 /* The longest row of a segmented axis, as a share of all: it is not cut. */
@@ -240,6 +326,8 @@ static void add_stmt(Walk *w, const Stmt *s)
         w->factor[i] = (double)span.total / (double)(span.parents > 0 ? span.parents : 1);
         if (a->extent == X_SEG && i == 1)
             w->out->chunk = fmax(w->out->chunk, longest(w, a));
+        if (a->extent == X_SEG && i > 0)
+            w->out->rows += times(w, (UINT64_C(1) << i) - 1);
     }
     for (int i = 0; i < s->nassign; i++)
         add_assign(w, &s->assign[i]);

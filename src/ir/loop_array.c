@@ -206,7 +206,8 @@ bool loop_assigns(const Node *n, const Local *l)
 bool loop_has_vector_form(Op op)
 {
     return (op >= OP_neg && op <= OP_div) || op == OP_fma || op == OP_sqrt || op == OP_abs ||
-           op == OP_min || op == OP_max || op == OP_relu;
+           op == OP_min || op == OP_max || op == OP_relu || op == OP_exp || op == OP_sigmoid ||
+           op == OP_silu;
 }
 
 bool loop_has_lanes(const Buf *b)

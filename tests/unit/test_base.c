@@ -186,6 +186,43 @@ TEST(arena_takes_a_block_larger_than_any_chunk)
     bed_close(&b);
 }
 
+typedef struct Pages {
+    Os os; /* first: what is noted is found by it */
+    char *first;
+    size_t bytes;
+    int calls;
+} Pages;
+
+static void note_large(const Os *os, void *p, size_t n)
+{
+    Pages *pages = (Pages *)(uintptr_t)os;
+
+    pages->first = p;
+    pages->bytes = n;
+    pages->calls++;
+}
+
+TEST(arena_asks_for_large_pages_for_large_arrays)
+{
+    enum { LARGE = 1 << 21 };
+    Pages pages = { .os = os_libc };
+    Err e = { 0 };
+    Arena arena;
+    char *p;
+
+    pages.os.large = note_large;
+    arena_init(&arena, &pages.os, &e);
+    arena_raw(&arena, 2 * LARGE - 1, 1);
+    CHECK_EQ(pages.calls, 0);
+    p = arena_raw(&arena, 4 * LARGE, 1);
+    CHECK_EQ(pages.calls, 1);
+    CHECK((uintptr_t)pages.first % LARGE == 0 && pages.first >= p && pages.first < p + LARGE);
+    CHECK(pages.bytes % LARGE == 0 && pages.bytes >= 3 * (size_t)LARGE);
+    CHECK(pages.first + pages.bytes <= p + 4 * LARGE);
+    memset(p, 1, 4 * (size_t)LARGE);
+    arena_free(&arena);
+}
+
 TEST(arena_is_usable_again_after_free)
 {
     Bed b;

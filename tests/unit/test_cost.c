@@ -278,7 +278,7 @@ TEST(hints_pay_where_a_table_is_far)
     l.ahead = 0;
     CHECK(cost_loops(&s, &b.m, &l, 1) < asked); /* five rows are near: a hint is work for nothing */
     s.gather[0].table = s.gather[0].like = 1e9;
-    s.gather[0].count = 1e7;
+    s.gather[0].count = s.gather[0].far = 1e7;
     CHECK(cost_loops(&s, &b.m, &l, 1) > asked);
     asked = cost_loops(&s, &b.m, &l, 1);
     l.ahead = 16;
@@ -316,6 +316,50 @@ TEST(what_a_variable_hangs_on_counts_wherever_it_is_named)
     arena_free(&b.arena);
 }
 
+TEST(a_block_asks_for_its_columns_once)
+{
+    Bed b;
+    CostShape s;
+    CostLoops l = { .bytes = 32, .registers = 8 };
+    double tiles, rows;
+
+    bed_open(&b);
+    /* 4 blocks of 2 x 3: each has 3 rows of B, whatever its number of rows */
+    s = shape_of(&b, "program p(m, n, f)\naxis I = m, E(I) = seg : load < n, K = f\n"
+                     "axis R(E) = 2 : y = 2 * i + r < 2 * m, S(R) = 3 : x = 3 * e + s < 3 * n\n"
+                     "f32 A[S], B[3 * n, K], C[2 * m, K]\nc: C[y(r), k] += A[s] * B[x(s), k]\n");
+    CHECK_EQ(s.ngather, 1);
+    CHECK(s.gather[0].shared);
+    CHECK_NEAR(s.gather[0].count, 4 * 3, 0);
+    CHECK_NEAR(s.gather[0].row, 128, 0);
+    CHECK_NEAR(s.straight[0], s.flops[0], 0);
+    CHECK_NEAR(s.rows, 3, 0);
+    tiles = cost_loops(&s, &b.m, &l, 1);
+    s.gather[0].shared = false;
+    s.straight[0] = s.straight_loads = 0;
+    rows = cost_loops(&s, &b.m, &l, 1);
+    CHECK(tiles < rows);
+    arena_free(&b.arena);
+}
+
+TEST(single_elements_that_follow_one_another_are_near)
+{
+    Bed b;
+    CostShape s;
+
+    bed_open(&b);
+    columns[2] = 2;
+    s = shape_of(&b, "program p(m, n, f)\naxis I = m, E(I) = seg : j < n\n"
+                     "f32 X[16 * n], C[m]\nc: C[i] += X[j(e)]\n");
+    CHECK_NEAR(s.gather[0].count, 4, 0);
+    CHECK_NEAR(s.gather[0].far, 1, 0); /* all in one line */
+    columns[2] = 4;
+    s = shape_of(&b, "program p(m, n, f)\naxis I = m, E(I) = seg : j < n, K = 8\n"
+                     "f32 X[n, K], C[m]\nc: C[i] += X[j(e), k]\n");
+    CHECK_NEAR(s.gather[0].far, 3, 0); /* 0 and 1 in one line, 4, 1 */
+    arena_free(&b.arena);
+}
+
 TEST(more_tables_than_are_counted_are_left_out)
 {
     Bed b;
@@ -323,10 +367,15 @@ TEST(more_tables_than_are_counted_are_left_out)
 
     bed_open(&b);
     s = shape_of(&b, "program p(m, n, f)\naxis I = m, E(I) = seg : j < n\n"
-                     "f32 X[n], C[m]; f64 D[n]; i64 Q[n]\n"
-                     "c: for i, e: C[i] += X[j(e)] + X[n - 1 - j(e)] + X[j(e) % 2] + X[j(e) % 3]"
-                     " + X[j(e) / 2] + X[j(e) / 3] + X[j(e) / 4] + X[Q[j(e)] % 5]\n"
+                     "f32 X[n], C[m], Q[n], R[n], S[n], T[n], U[n], V[n], W[n]; f64 D[n]\n"
+                     "c: for i, e: C[i] += X[j(e)] + Q[j(e)] + R[j(e)] + S[j(e)] + T[j(e)]"
+                     " + U[j(e)] + V[j(e)] + W[j(e)]\n"
                      "d: for i, e: D[j(e)] += -X[j(e)]\n");
     CHECK_EQ(s.ngather, COST_GATHERS);
+    /* those of one table are one */
+    s = shape_of(&b, "program p(m, n, f)\naxis I = m, E(I) = seg : j < n\nf32 X[n], C[m]\n"
+                     "c: for i, e: C[i] += X[j(e)] + X[n - 1 - j(e)]\nd: C[i] += X[j(e)]\n");
+    CHECK_EQ(s.ngather, 1);
+    CHECK_NEAR(s.gather[0].count, 3 * 4, 0);
     arena_free(&b.arena);
 }

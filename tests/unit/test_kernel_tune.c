@@ -622,14 +622,14 @@ typedef struct Writer {
 
 enum { WRITERS = 4, LINES = 50 };
 
-static bool keep_many(weft_ctx *own, weft_kernel *k, weft_args *mine, int first)
+static bool keep_many(weft_ctx *own, weft_args *mine, int first)
 {
     if (setjmp(*api_enter(own)) != 0)
         return false;
     for (int i = 0; i < LINES; i++) {
         TuneRecord r = { .seconds = 1, .default_s = 2, .when = i, .schedule = "tile 1" };
 
-        api_tuned_keep(own, k->body, mine->result->env, first + i, &r);
+        api_tuned_keep(mine, mine->result->env, first + i, &r);
     }
     return api_leave(own) == WEFT_OK && weft_warning(own)[0] == 0;
 }
@@ -653,7 +653,7 @@ static void *write_records(void *arg)
              weft_args_bind(mine, "X", &in) || weft_args_bind(mine, "Y", &out);
     for (int i = 0; i < 3 && w->bad == 0; i++)
         w->bad = weft_kernel_tune(k, mine, &opt, NULL) || y[3] != 8;
-    w->bad = w->bad || !keep_many(own, k, mine, 10 + w->i * LINES);
+    w->bad = w->bad || !keep_many(own, mine, 10 + w->i * LINES);
     weft_ctx_free(own);
     return NULL;
 }
