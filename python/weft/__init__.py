@@ -23,6 +23,7 @@ from ._lib import (
     ParseError,
     RunError,
 )
+from ._conv import Convolution, Edges
 from ._irreps import Irreps, wigner_3j, wigner_D
 from ._neighbours import Atoms, Neighbours, atoms, neighbours
 from ._o3 import Contraction, Linear, Product, SphericalHarmonics
@@ -34,11 +35,11 @@ from ._tune import Progress, Tuned, tune
 __version__ = _lib.lib.weft_version().decode()
 
 __all__ = [
-    "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Error",
-    "FileError", "Info", "Irreps", "Kernel", "LimitError", "Linear", "Neighbours", "OutOfMemory",
-    "ParseError", "Product", "Program", "Progress", "RunError", "SphericalHarmonics", "Tuned", "atoms",
-    "forget", "freeze", "neighbours", "sddmm", "segment_reduce", "set_threads", "softmax", "spmm",
-    "spmv", "tune", "wigner_3j", "wigner_D",
+    "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Convolution",
+    "Edges", "Error", "FileError", "Info", "Irreps", "Kernel", "LimitError", "Linear", "Neighbours",
+    "OutOfMemory", "ParseError", "Product", "Program", "Progress", "RunError", "SphericalHarmonics",
+    "Tuned", "atoms", "forget", "freeze", "neighbours", "sddmm", "segment_reduce", "set_threads",
+    "softmax", "spmm", "spmv", "tune", "wigner_3j", "wigner_D",
 ]
 
 

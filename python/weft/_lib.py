@@ -111,6 +111,20 @@ class Neighbours(Structure):
                 ("vec", c_void_p), ("dist", c_void_p)]
 
 
+class EdgeList(Structure):
+    _fields_ = [("nodes", c_int64), ("senders", c_int64), ("n", c_int64), ("type", c_int),
+                ("receiver", c_void_p), ("sender", c_void_p)]
+
+
+class ConvInfo(Structure):
+    _fields_ = [("x", c_int64), ("y", c_int64), ("w", c_int64), ("z", c_int64), ("hidden", c_int64),
+                ("shared", c_int), ("type", c_int), ("weight_type", c_int)]
+
+
+class ConvArrays(Structure):  # weft_conv_in and weft_conv_out
+    _fields_ = [("x", c_void_p), ("y", c_void_p), ("w", c_void_p), ("m", c_void_p)]
+
+
 _VERBOSE = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 
 # Of each function what it takes; all of these return a status.
@@ -143,6 +157,13 @@ _FUNCTIONS = {
     "weft_atoms_make": [c_void_p, c_char_p, POINTER(Atoms)],
     "weft_neighbours_find": [c_void_p, POINTER(Atoms), c_double, POINTER(c_int64)],
     "weft_neighbours_get": [c_void_p, POINTER(Neighbours)],
+    "weft_edges_new": [c_void_p, POINTER(EdgeList), POINTER(c_void_p)],
+    "weft_conv_new": [c_void_p, c_char_p, POINTER(c_void_p)],
+    "weft_conv_get": [c_void_p, POINTER(ConvInfo)],
+    "weft_conv_forward": [c_void_p, c_void_p, POINTER(ConvArrays), c_void_p],
+    "weft_conv_backward": [c_void_p, c_void_p, POINTER(ConvArrays), c_void_p, POINTER(ConvArrays)],
+    "weft_conv_double_backward": [c_void_p, c_void_p, POINTER(ConvArrays), c_void_p,
+                                  POINTER(ConvArrays), POINTER(ConvArrays), c_void_p],
 }
 
 
@@ -157,7 +178,8 @@ def _open() -> ctypes.CDLL:
     for name, takes in _FUNCTIONS.items():
         getattr(lib, name).argtypes = takes
         getattr(lib, name).restype = c_int
-    for name in ("weft_prog_free", "weft_args_free", "weft_kernel_free", "weft_ctx_free"):
+    for name in ("weft_prog_free", "weft_args_free", "weft_kernel_free", "weft_edges_free",
+                 "weft_conv_free", "weft_ctx_free"):
         getattr(lib, name).argtypes = [c_void_p]
         getattr(lib, name).restype = None
     for name in ("weft_message", "weft_warning"):
