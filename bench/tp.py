@@ -79,6 +79,17 @@ def median_of(run, rounds):
     return statistics.median(times[2:])
 
 
+def aligned(np, shape, real, fill=None):
+    """An array that begins at a cache line, as those of torch do and those of NumPy need not."""
+    n = int(np.prod(shape)) * np.dtype(real).itemsize
+    block = np.empty(n + 64, np.uint8)
+    start = -block.ctypes.data % 64
+    out = block[start:start + n].view(real).reshape(shape)
+    if fill is not None:
+        out[...] = fill
+    return out
+
+
 def relative(np, got, want):
     got, want = (np.asarray(a, np.float64).reshape(-1) for a in (got, want))
     return float(np.abs(got - want).max() / max(np.abs(want).max(), 1e-30))
@@ -109,14 +120,15 @@ def measure(name, spec, options):
     shared = parse(spec)[4] == "shared"
     shapes = {"X": (items, product.irreps_in1.dim), "Y": (items, product.irreps_in2.dim),
               "Wt": (product.weight_numel,) if shared else (items, product.weight_numel)}
-    data = {k: rng.standard_normal(v).astype(real) for k, v in shapes.items()}
-    outs = {"Z": np.empty((items, product.irreps_out.dim), real)}
+    data = {k: aligned(np, v, real, rng.standard_normal(v)) for k, v in shapes.items()}
+    outs = {"Z": aligned(np, (items, product.irreps_out.dim), real)}
 
     def inputs(prog):
         return {a.name: data[a.name] for a in prog.args if a.name in data}
 
-    outs["d_X"], outs["d_Y"], outs["d_Wt"] = (np.empty_like(data[k]) for k in ("X", "Y", "Wt"))
-    data["d_Z"] = rng.standard_normal(outs["Z"].shape).astype(real)
+    outs["d_X"], outs["d_Y"], outs["d_Wt"] = (aligned(np, shapes[k], real) for k in ("X", "Y", "Wt"))
+    shape = outs["Z"].shape
+    data["d_Z"] = aligned(np, shape, real, rng.standard_normal(shape))
     given = inputs(forward)
     run_f = lambda: kernels[0](given, out=outs["Z"])
     both = inputs(backward)

@@ -97,8 +97,7 @@ static void ahead(Kernel *k, const Aim *aim)
 
 static void streams(Kernel *k, const Aim *aim)
 {
-    if (aim->sched.step[SCHED_STREAM])
-        lower_streams(k);
+    lower_streams(k, aim->sched.step[SCHED_STREAM]);
 }
 
 static void jams(Kernel *k, const Aim *aim)

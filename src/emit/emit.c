@@ -364,6 +364,15 @@ static bool fills_lines(const Emit *o, const Node *n, Type t)
            o->regs * o->step * ir_type[t].bytes % EMIT_LINE == 0;
 }
 
+void emit_pays(Emit *o, const Node *n)
+{
+    text_str(o->out, ", ");
+    if (n->cond != NULL)
+        emit_expr(o, n->cond, L_SELECT);
+    else
+        text_char(o->out, '1');
+}
+
 static bool has_stream(const Node *n)
 {
     bool has = n->stream;
@@ -413,6 +422,8 @@ static void put_store(Emit *o, const Node *n)
     }
     if (vector && o->masked)
         text_str(o->out, ", weft_mask");
+    else if (vector && fills_lines(o, n, t))
+        emit_pays(o, n);
     text_str(o->out, whole                                              ? ", &fault);"
                      : half || vector || (o->folds && o->masked) ? ");"
                                                                         : ";");

@@ -86,6 +86,7 @@ void emit_strided_loads(Emit *, const Node *);
 bool emit_strided_cell(Emit *, Expr *);
 bool emit_strided_open(Emit *, const Node *store);
 void emit_strided_close(Emit *, const Node *store);
+void emit_pays(Emit *, const Node *store); /* the last argument of a store past the caches */
 
 /* emit_part.c: lists that are too long for one function. */
 bool emit_is_long(const Emit *, Node *const *, int n);

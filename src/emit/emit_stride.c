@@ -129,7 +129,8 @@ static int stride_of(const Cells *c, int i)
 }
 
 /* name(place, how many elements, each member of the window). */
-static void put_window(Emit *o, const Cells *c, int i, const char *what, const char *prefix)
+static void put_window(Emit *o, const Cells *c, int i, const char *what, const char *prefix,
+                       const Node *past)
 {
     int stride = stride_of(c, i);
 
@@ -141,6 +142,8 @@ static void put_window(Emit *o, const Cells *c, int i, const char *what, const c
         text_f(o->out, ", weft_left * %d", stride);
     for (int k = 0; k < stride; k++)
         text_f(o->out, ", %s%u", prefix, (unsigned)c->cell[member(c, i, k)]->id);
+    if (past != NULL)
+        emit_pays(o, past);
     text_str(o->out, ");");
 }
 
@@ -157,7 +160,7 @@ static void load_window(Emit *o, Cells *c, int i)
         text_f(o->out, "%ss%u", k > 0 ? ", " : "", (unsigned)c->cell[j]->id);
     }
     text_char(o->out, ';');
-    put_window(o, c, i, "split", "&s");
+    put_window(o, c, i, "split", "&s", NULL);
 }
 
 static void see_use(Expr *e, void *ctx)
@@ -245,7 +248,10 @@ void emit_strided_close(Emit *o, const Node *n)
     for (int k = 0; k < stride_of(c, i); k++)
         if (!c->done[member(c, i, k)])
             return;
-    put_window(o, c, i, n->stream && !o->masked ? "past" : "join", "z");
+    if (n->stream && !o->masked)
+        put_window(o, c, i, "past", "z", n);
+    else
+        put_window(o, c, i, "join", "z", NULL);
 }
 
 /* x from the registers r0, r1, ...: its lane i is lane[i] of register from[i].  They are mixed two
@@ -294,7 +300,7 @@ static void put_head(Text *t, const Shape *s, const char *what, const char *poin
            *pointer ? "const " : "", emit_ctype(s->type), *s->suffix ? ", int64_t left" : "");
     for (int k = 0; k < s->stride; k++)
         text_f(t, ", weft_v%s %s%c%d", name, pointer, member, k);
-    text_str(t, ")\n{");
+    text_str(t, *what == 'p' ? ", int pays)\n{" : ")\n{");
 }
 
 /* The mask of register k. */
@@ -335,6 +341,8 @@ static void put_join(Text *t, const Shape *s, bool past)
 
     put_head(t, s, past ? "past" : "join", "", 'r');
     text_f(t, "\n    weft_v%s x;", ir_type[s->type].name);
+    if (past)
+        text_str(t, "\n    const int past = WEFT_GOES_PAST(p, pays);");
     for (int k = 0; k < s->stride; k++) {
         for (int i = 0; i < s->lanes; i++) {
             from[i] = (k * s->lanes + i) % s->stride;
@@ -342,7 +350,7 @@ static void put_join(Text *t, const Shape *s, bool past)
         }
         put_mixes(t, s->type, from, lane, s->lanes);
         if (past)
-            text_f(t, "\n    weft_stream_%s(", ir_type[s->type].name);
+            text_f(t, "\n    WEFT_EITHER(past, %s, ", emit_lanes(s->type));
         else
             text_f(t, "\n    WEFT_STORE%s_%s(", *s->suffix ? "M" : "", emit_lanes(s->type));
         text_f(t, "p + %d, x", k * s->lanes);

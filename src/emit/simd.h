@@ -130,20 +130,23 @@ WEFT_MEMORY(f64, weft_vf64, weft_vi64, double)
 #define WEFT_PAST_F64(p, v) WEFT_STORE_F64(p, v)
 #define WEFT_FENCE (void)0
 #endif
-WEFT_FN void weft_stream_f32(float *p, weft_vf32 v)
+/* Past the caches go whole vectors only, where it pays. */
+#define WEFT_GOES_PAST(p, pays) (((uintptr_t)(p) | !(pays)) % WEFT_BYTES == 0)
+#define WEFT_EITHER(past, name, p, v) \
+    do { \
+        if (past) \
+            WEFT_PAST_##name(p, v); \
+        else \
+            WEFT_STORE_##name(p, v); \
+    } while (0)
+WEFT_FN void weft_stream_f32(float *p, weft_vf32 v, int pays)
 {
-    if ((uintptr_t)p % WEFT_BYTES == 0)
-        WEFT_PAST_F32(p, v);
-    else
-        WEFT_STORE_F32(p, v);
+    WEFT_EITHER(WEFT_GOES_PAST(p, pays), F32, p, v);
 }
 
-WEFT_FN void weft_stream_f64(double *p, weft_vf64 v)
+WEFT_FN void weft_stream_f64(double *p, weft_vf64 v, int pays)
 {
-    if ((uintptr_t)p % WEFT_BYTES == 0)
-        WEFT_PAST_F64(p, v);
-    else
-        WEFT_STORE_F64(p, v);
+    WEFT_EITHER(WEFT_GOES_PAST(p, pays), F64, p, v);
 }
 
 WEFT_FN float weft_int_f32(int64_t i) { return (float)i; }

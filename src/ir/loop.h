@@ -56,7 +56,7 @@ struct Node {
     ForKind how;
     int lanes;     /* FOR_VECTOR: the iterations that one register takes, */
     int regs;      /* and how many registers run at once; 0 is 1 */
-    Expr *cond;
+    Expr *cond;    /* N_IF, N_CHECK; of a store past the caches: where that pays, or NULL */
     Fault fault;
     AssignOp op;
     bool stream;       /* N_STORE: past the caches, a hint */

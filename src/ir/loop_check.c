@@ -293,6 +293,13 @@ static void check_lanes(Check *c, const Node *n, unsigned moving)
         refuse(c, "each lane stores the same to the local %s of all", name_of(l));
 }
 
+/* Lanes go the same way. */
+static void check_same(Check *c, unsigned moving, const char *what)
+{
+    if (c->vector != NULL && (moving & BY_LANE))
+        refuse(c, "%s differs between the lanes of a vector loop", what);
+}
+
 static void check_store(Check *c, const Node *n)
 {
     const Buf *b = n->out->op == OP_cell ? n->out->buf : NULL;
@@ -310,6 +317,9 @@ static void check_store(Check *c, const Node *n)
         refuse(c, "only elements and locals that are no loop's variable are stored to");
     if (b != NULL && n->op != A_SET && !s->set && b->kind != B_INOUT && !is_empty(b))
         refuse(c, "%s is added to before anything is stored in it", b->name);
+    if (n->cond != NULL)
+        check_same(c, check_value(c, n->cond, T_bool, "the condition of a hint"),
+                   "the condition of a hint");
     moving = check_value(c, n->value, n->out->type, "what is stored");
     if (c->vector != NULL)
         check_lanes(c, n, moving);
@@ -319,13 +329,6 @@ static void check_store(Check *c, const Node *n)
     }
     if (b != NULL)
         s->set = true;
-}
-
-/* Lanes go the same way. */
-static void check_same(Check *c, unsigned moving, const char *what)
-{
-    if (c->vector != NULL && (moving & BY_LANE))
-        refuse(c, "%s differs between the lanes of a vector loop", what);
 }
 
 static void check_vector(Check *c)

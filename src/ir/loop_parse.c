@@ -344,7 +344,7 @@ static bool ahead_of(Parser *s, Node *n)
     return true;
 }
 
-/* "stream" store; false: there is none here. */
+/* "stream" store ["if" cond]; false: there is none here. */
 static bool streamed(Parser *s, Node *n)
 {
     Lex ahead;
@@ -354,6 +354,8 @@ static bool streamed(Parser *s, Node *n)
     parse_take(s, TOK_NAME);
     store(s, n);
     n->stream = true;
+    if (parse_take_word(s, "if"))
+        n->cond = parse_cond(s);
     return true;
 }
 

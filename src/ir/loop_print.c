@@ -225,6 +225,8 @@ static void print_store(Tree *t, const Node *n)
         print_target(t, k > 0 ? ", " : " at ", n->at[k].out);
         print_at(t, " = ", n->at[k].value);
     }
+    if (n->cond != NULL)
+        print_at(t, " if ", n->cond);
     text_char(t->o.out, '\n');
 }
 

@@ -105,8 +105,9 @@ void lower_together(Kernel *);
  * bytes are on their way; 0: not at all. */
 void lower_ahead(Kernel *, int bytes);
 
-/* stream.c: stores in lanes, of what no phase reads, go past the caches. */
-void lower_streams(Kernel *);
+/* stream.c: stores in lanes, of what no phase reads, go past the caches, where all rows that a
+ * phase touches are so many bytes; 1: always, 0: never. */
+void lower_streams(Kernel *, int64_t bytes);
 
 /* jam.c: iterations that are sums over lanes run four at a time. */
 void lower_jams(Kernel *);

@@ -2,8 +2,17 @@
  * Copyright The Weft authors
  *
  * Stores past the caches: results that are stored once, in lanes, and that the kernel does not
- * read, need not take the place of what it reads. */
+ * read, need not take the place of what it reads.  That pays where all rows that a phase touches
+ * are more than the caches hold: what was stored first is gone by the end. */
 #include "lower/lower_int.h"
+
+enum { LINE = 64 }; /* bytes: a row that begins inside a line would be stored by parts of lines */
+
+typedef struct Stream {
+    const Kernel *k;
+    const Node *phase;
+    int64_t least; /* iterations of the phase from which on; 0: any */
+} Stream;
 
 static void see_read(Expr *e, void *ctx)
 {
@@ -40,24 +49,88 @@ static bool is_only_written(const Kernel *k, Buf *b)
     return true;
 }
 
-static Node *stream(const Kernel *k, Node *n, bool lanes)
+/* Bytes between the element and that of the next iteration of the phase; 0: not known. */
+static int64_t row_of(const Node *phase, Expr *cell)
 {
+    int64_t bytes;
+    LoopIndex x;
+
+    return phase->kind == N_FOR && loop_index(cell->arg[0], phase->local, &x) && x.stride > 0 &&
+                   !int_mul(x.stride, ir_type[cell->buf->type].bytes, &bytes)
+               ? bytes
+               : 0;
+}
+
+typedef struct Rows { /* what an iteration of a phase has of each array */
+    Prog *p;
+    const Node *phase;
+    const Buf **buf;
+    int n, cap;
+    int64_t bytes;
+} Rows;
+
+static void see_row(Expr *e, void *ctx)
+{
+    Rows *r = ctx;
+    int64_t bytes = e->op == OP_cell ? row_of(r->phase, e) : 0;
+
+    for (int i = 0; i < r->n && bytes > 0; i++)
+        if (r->buf[i] == e->buf)
+            return;
+    if (bytes == 0 || int_add(r->bytes, bytes, &bytes))
+        return;
+    r->buf = arena_grow(r->p->arena, r->buf, r->n, &r->cap, sizeof *r->buf);
+    r->buf[r->n++] = e->buf;
+    r->bytes = bytes;
+}
+
+static bool may_stream(const Stream *s, const Node *n)
+{
+    return n->kind == N_STORE && n->op == A_SET && n->nat == 0 && n->out->op == OP_cell &&
+           is_only_written(s->k, n->out->buf) &&
+           (s->least == 0 || (row_of(s->phase, n->out) > 0 &&
+                              row_of(s->phase, n->out) % LINE == 0));
+}
+
+static Node *stream(const Stream *s, Node *n, bool lanes)
+{
+    Prog *p = s->k->p;
     NodeList body = { 0 };
     Node c = *n;
 
     lanes = lanes || (n->kind == N_FOR && n->lanes > 1);
-    if (n->kind == N_STORE && lanes && n->op == A_SET && n->nat == 0 && n->out->op == OP_cell) {
-        c.stream = is_only_written(k, n->out->buf);
-        return loop_node(k->p, &c);
+    if (lanes && may_stream(s, n)) {
+        c.stream = true;
+        if (s->least > 0)
+            c.cond = ir_op2(p, OP_ge, s->phase->hi, ir_int(p, s->least));
+        return loop_node(p, &c);
     }
     for (int i = 0; i < n->nbody; i++)
-        lower_append(k->p, &body, stream(k, n->body[i], lanes));
-    return lower_with_body(k->p, n, &body);
+        lower_append(p, &body, stream(s, n->body[i], lanes));
+    return lower_with_body(p, n, &body);
 }
 
-void lower_streams(Kernel *k)
+/* The iterations that touch so many bytes; -1: as far as known, none do. */
+static int64_t least_of(Prog *p, const Node *phase, int64_t bytes)
 {
-    for (int i = 0; i < k->n; i++)
-        k->phase[i] = stream(k, k->phase[i], false);
+    Rows r = { .p = p, .phase = phase };
+    Memo met = { 0 };
+
+    if (bytes <= 1)
+        return 0;
+    loop_visit(p, phase, see_row, &r, &met);
+    if (r.bytes == 0 || phase->hi->op == OP_int)
+        return r.bytes > 0 && phase->hi->i >= bytes / r.bytes ? 0 : -1;
+    return bytes / r.bytes + 1;
+}
+
+void lower_streams(Kernel *k, int64_t bytes)
+{
+    for (int i = 0; i < k->n && bytes > 0; i++) {
+        Stream s = { .k = k, .phase = k->phase[i], .least = least_of(k->p, k->phase[i], bytes) };
+
+        if (s.least >= 0)
+            k->phase[i] = stream(&s, k->phase[i], false);
+    }
     lower_done(k, k->p->stage);
 }

@@ -13,7 +13,8 @@ const SchedInfo sched_step[SCHED_STEPS] = {
     { "ahead", "bytes of gathered rows that are on their way at a time; 0: none", 0, 1 << 20 },
     { "panel", "elements of a row that are done for all rows before the next; 0: all", 0, 1 << 20 },
     { "pack", "1: the panels of gathered rows are laid out one after the other first", 0, 1 },
-    { "stream", "1: results that nothing reads go past the caches", 0, 1 },
+    { "stream", "bytes of rows from which on results that nothing reads go past the caches; 0: none", 0,
+      1 << 30 },
     { "jam", "1: sums over lanes run four at a time", 0, 1 },
 };
 
@@ -25,6 +26,7 @@ Sched sched_default(int registers, int bytes)
 
     return (Sched){ .step = { [SCHED_TILE] = half < most ? half : most,
                               [SCHED_AHEAD] = 4096,
+                              [SCHED_STREAM] = 32 << 20,
                               [SCHED_JAM] = 1 } };
 }
 

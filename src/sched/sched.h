@@ -15,7 +15,7 @@ typedef enum SchedStep {
     SCHED_AHEAD, /* bytes of gathered rows that are on their way at a time */
     SCHED_PANEL, /* elements of a row that are done for all rows before the next */
     SCHED_PACK,  /* 1: the panels of gathered rows are laid out one after the other first */
-    SCHED_STREAM, /* 1: results that nothing reads go past the caches */
+    SCHED_STREAM, /* bytes of rows from which on results that nothing reads go past the caches */
     SCHED_JAM,   /* 1: sums over lanes run four at a time */
     SCHED_STEPS
 } SchedStep;

@@ -78,7 +78,7 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
         lower_blocks(k);
         lower_ahead(k, s->seed % 2 == 0 ? 4096 : 64);
         if (s->seed % 3 == 1)
-            lower_streams(k);
+            lower_streams(k, s->seed % 2 == 0 ? 1 : 256);
         if (s->seed % 3 != 0)
             lower_jams(k);
     }

@@ -101,7 +101,7 @@ TEST(registers_of_lanes_sums_over_lanes_and_hints_read_back)
                        "                let a: f32 = A[j]\n"
                        "                let b: f32x8 = B[J.coord[j] * n + k]\n"
                        "                v += a * b\n"
-                       "        X[i * n + k] = v\n"
+                       "        stream X[i * n + k] = v if m >= 12\n"
                        "phase d for i in 0..m\n"
                        "    reg s: f32 = B[i]\n"
                        "    reg t: f32 = 0.0\n"
