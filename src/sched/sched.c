@@ -13,8 +13,7 @@ const SchedInfo sched_step[SCHED_STEPS] = {
     { "ahead", "bytes of gathered rows that are on their way at a time; 0: none", 0, 1 << 20 },
     { "panel", "elements of a row that are done for all rows before the next; 0: all", 0, 1 << 20 },
     { "pack", "1: the panels of gathered rows are laid out one after the other first", 0, 1 },
-    { "stream", "bytes of rows from which on results that nothing reads go past the caches; 0: none", 0,
-      1 << 30 },
+    { "stream", "bytes of rows from which on results go past the caches; 0: never", 0, 1 << 30 },
     { "jam", "1: sums over lanes run four at a time", 0, 1 },
 };
 
