@@ -29,6 +29,7 @@ typedef struct Result {
     weft_cost cost;
     const char *verified;
     double plan_s, compile_s, seconds, baseline_s;
+    double entries, bytes; /* of the graph, or 0; of memory that runs need besides the arrays */
 } Result;
 
 static bool run(Problem *p, weft_args *args)
@@ -121,6 +122,7 @@ static bool time_first(Problem *p, double *first, double *planned)
 static bool measure(Problem *p, Problem *q, const Options *o, Result *r)
 {
     double first, planned;
+    weft_plan plan;
 
     if (!time_first(p, &first, &planned))
         return false;
@@ -129,6 +131,8 @@ static bool measure(Problem *p, Problem *q, const Options *o, Result *r)
     r->verified = o->verify ? bench_verify(p, r->cost.flops) : "no";
     if (r->verified == NULL || !time_both(p, q, o->seconds, r))
         return false;
+    r->entries = (double)p->graph.nnz;
+    r->bytes = weft_args_plan(p->args, &plan) == WEFT_OK ? (double)plan.bytes : NAN;
     r->plan_s = fmax(planned - r->seconds, 0);
     r->compile_s = p->compile_s + fmax(first - planned, 0);
     return true;
@@ -141,7 +145,7 @@ typedef struct Column {
     const char *format;
 } Column;
 
-enum { COLUMNS = 10 };
+enum { COLUMNS = 12 };
 
 static void fill(const Result *r, Column out[COLUMNS])
 {
@@ -150,6 +154,8 @@ static void fill(const Result *r, Column out[COLUMNS])
     const bool known = c->limit_s > 0;
     const Column column[COLUMNS] = {
         { "ms", "ms", r->seconds * 1e3, "%.4g" },
+        { "us/entry", "us_entry", r->entries > 0 ? r->seconds * 1e6 / r->entries : unknown,
+          "%.3g" },
         { "GFLOP/s", "gflops", known ? c->flops / r->seconds / 1e9 : unknown, "%.3g" },
         { "GB/s", "gbs", known ? bytes / r->seconds / 1e9 : unknown, "%.3g" },
         { "gathered", "gathered_gbs", known ? c->gathered / r->seconds / 1e9 : unknown, "%.3g" },
@@ -157,6 +163,7 @@ static void fill(const Result *r, Column out[COLUMNS])
         { "share %", "share", known ? c->limit_s / r->seconds * 100 : unknown, "%.0f" },
         { "model ms", "predicted_ms", known ? c->predicted_s * 1e3 : unknown, "%.4g" },
         { "plan ms", "plan_ms", r->plan_s * 1e3, "%.3g" },
+        { "plan MB", "plan_mb", r->bytes / 1e6, "%.3g" },
         { "compile ms", "compile_ms", r->compile_s * 1e3, "%.3g" },
         { "baseline x", "baseline", r->baseline_s > 0 ? r->baseline_s / r->seconds : unknown,
           "%.3g" },
@@ -298,6 +305,9 @@ const Command cmd_bench = {
     "  tp:NAME           or a tensor product: a name, or IN1*IN2>OUT; then a mode (uvu), item,\n"
     "                    shared or none for its weights, a type, a layout, backward or double;\n"
     "                    n items. It has no graph\n"
+    "  conv:NAME         or such a product on the edges of a graph, summed; system=silicon, water,\n"
+    "                    oxide or a crystal, atoms=512, cutoff=5: whose neighbours are the edges;\n"
+    "                    hidden=64: features that weights are made of\n"
     "  a.mtx, a.npz      a graph: a file;\n"
     "  powerlaw:n=..:..  or a generator and its parameters, see weft gen --help\n"
     "  k=128, NAME=N     sizes; k is the operators' f. Others are those of the graph\n"
@@ -318,6 +328,7 @@ const Command cmd_bench = {
     "  weft bench sddmm:powerlaw:n=169000:nnz=2300000:a=2.1:k=64:t=1 --json\n"
     "  weft bench file:mine.weft:graph.npz:feat=64 --baseline spmm:graph.npz:k=64\n"
     "  weft bench tp:mace-large:n=2000:t=1 tp:'8x0e+8x1o*0e+1o>0e+1o':uvu:backward\n"
+    "  weft bench conv:sevennet0-main:system=water:atoms=1000:backward:t=1\n"
     "  weft bench machine\n",
     bench,
 };

@@ -8,10 +8,12 @@
  *     spmm:graph.mtx:k=128:sched=panel 64; pack 1
  *     file:mine.weft:graph.npz:feat=32
  *     tp:mace-large:n=2000:backward
+ *     conv:sevennet0-main:system=water:atoms=1000
  *
  * An operator and its options, or file and a path; a graph, be it a file or a generator with its
  * parameters; sizes of the program (k is the operators' f); t threads; the type of indices; a
- * schedule.  A size without a value is that of the graph.  Tensor products (tp.c) have no graph. */
+ * schedule.  A size without a value is that of the graph.  Tensor products (tp.c) have no graph, and
+ * that of a convolution (conv.c) is of atoms. */
 #include "problem.h"
 
 #include <errno.h>
@@ -90,7 +92,12 @@ static bool take_number(Problem *p, const char *word)
 
 static bool is_product(const Problem *p)
 {
-    return strcmp(p->op, "tp") == 0;
+    return strcmp(p->op, "tp") == 0 || strcmp(p->op, "conv") == 0;
+}
+
+static bool is_conv(const Problem *p)
+{
+    return strcmp(p->op, "conv") == 0;
 }
 
 /* One word between colons, of those after the first. */
@@ -100,6 +107,8 @@ static bool take_word(Problem *p, const char *word, bool *generated)
 
     if (p->op[0] == 0 && p->file[0] == 0)
         return append(p->file, word);
+    if (is_conv(p) && conv_take(p, word) != 0)
+        return conv_take(p, word) > 0 || bad(p, "a number that makes no sense: ", word);
     if (is_product(p) && tp_is_word(word)) {
         if (p->ntp == MAX_TP_WORDS)
             return bad(p, "too many words", "");
@@ -174,7 +183,7 @@ static weft_status make_product(Problem *p)
     int order;
     weft_status status;
 
-    if (!tp_spec(p->source, p->tp, p->ntp, spec, sizeof spec, &order)) {
+    if (!tp_spec(p, spec, sizeof spec, &order)) {
         bad(p, "neither a named product nor IN1*IN2>OUT: ", p->source);
         return WEFT_E_ARG;
     }
@@ -417,6 +426,17 @@ static bool make_rows(Problem *p)
     return true;
 }
 
+static bool make_graph(Problem *p, const char *source)
+{
+    if (is_conv(p))
+        return conv_graph(p);
+    if (!is_product(p))
+        return weft_graph_make(p->ctx, source != NULL ? source : p->source, p->index, &p->graph) ==
+               WEFT_OK;
+    p->graph.n = p->few ? FEW_ITEMS : ITEMS;
+    return true;
+}
+
 bool problem_open(Problem *p, const char *source)
 {
     double begin;
@@ -424,7 +444,7 @@ bool problem_open(Problem *p, const char *source)
     p->ctx = cli_ctx();
     if (weft_ctx_threads(p->ctx, p->threads) != WEFT_OK)
         return failed(p);
-    if (!make_program(p) || (!is_product(p) && !find_structure(p)))
+    if (!make_program(p) || ((!is_product(p) || is_conv(p)) && !find_structure(p)))
         return false;
     begin = problem_now();
     if (weft_kernel_compile(p->prog, &p->kernel) != WEFT_OK)
@@ -433,10 +453,7 @@ bool problem_open(Problem *p, const char *source)
     if (weft_warning(p->ctx)[0] != 0)
         fprintf(stderr, "weft: note: %s\n", weft_warning(p->ctx));
     p->few = is_product(p) && source != NULL;
-    if (is_product(p))
-        p->graph.n = p->few ? FEW_ITEMS : ITEMS;
-    else if (weft_graph_make(p->ctx, source != NULL ? source : p->source, p->index, &p->graph) !=
-             WEFT_OK)
+    if (!make_graph(p, source))
         return failed(p);
     if (!make_rows(p) || !make_data(p))
         return false;

@@ -28,7 +28,11 @@ typedef struct Problem {
     weft_type index; /* of structure arrays */
     char tp[MAX_TP_WORDS][16]; /* of a tensor product (op is "tp"), whose irreps are the source */
     int ntp;
-    bool few; /* items: to verify it */
+    bool few; /* items, or edges: to verify it */
+    char system[32]; /* of a convolution (op is "conv"), with products' words: whose neighbours, */
+    int64_t atoms;   /* of how many atoms, */
+    double cutoff;   /* within how many Angstrom; */
+    int hidden;      /* features that weights are made of.  0 and "": the default */
 
     weft_ctx *ctx;
     weft_prog *prog;
@@ -45,7 +49,12 @@ typedef struct Problem {
 /* tp.c: words of tensor products; the spec of weft_prog_o3 for what was asked, which derivative.
  * False: it is no name and has no two factors, or is too long. */
 bool tp_is_word(const char *word);
-bool tp_spec(const char *what, const char words[][16], int nword, char *to, size_t cap, int *order);
+bool tp_spec(const Problem *, char *to, size_t cap, int *order);
+
+/* conv.c: takes a word of convolutions: 1; not one: 0; one that makes no sense: -1.  And makes the
+ * graph; false: the context says why. */
+int conv_take(Problem *, const char *word);
+bool conv_graph(Problem *);
 
 /* Cuts up the string; false, with a line on stderr, when it makes no sense. */
 bool problem_parse(Problem *, const char *text);

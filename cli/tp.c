@@ -88,9 +88,9 @@ static bool put_irreps(Spec *s, const char *text)
     return true;
 }
 
-bool tp_spec(const char *what, const char words[][16], int nword, char *to, size_t cap, int *order)
+bool tp_spec(const Problem *p, char *to, size_t cap, int *order)
 {
-    const char *mode = "uvu", *weights = "item", *irreps = what;
+    const char *mode = "uvu", *weights = "item", *what = p->source, *irreps = what;
     Spec s = { to, 0, cap };
 
     for (size_t i = 0; i < sizeof named / sizeof *named; i++)
@@ -99,21 +99,23 @@ bool tp_spec(const char *what, const char words[][16], int nword, char *to, size
             mode = named[i].mode;
             weights = named[i].weights;
         }
-    s.n = (size_t)snprintf(to, cap, "tp");
+    s.n = (size_t)snprintf(to, cap, "%s", p->op);
+    if (p->hidden > 0)
+        s.n += (size_t)snprintf(to + s.n, cap - s.n, "; hidden=%d", p->hidden);
     *order = 0;
-    for (int i = 0; i < nword; i++) {
-        const char *setting = setting_of(words[i]);
+    for (int i = 0; i < p->ntp; i++) {
+        const char *word = p->tp[i], *setting = setting_of(word);
 
         if (setting == NULL) /* which tp_is_word has refused before */
             return false;
         if (strcmp(setting, "mode") == 0)
-            mode = words[i];
+            mode = word;
         else if (strcmp(setting, "weights") == 0)
-            weights = words[i];
+            weights = word;
         else if (setting[0] != 0)
-            put(&s, setting, words[i], strlen(words[i]));
+            put(&s, setting, word, strlen(word));
         else
-            *order = strcmp(words[i], "double") == 0 ? 2 : 1;
+            *order = strcmp(word, "double") == 0 ? 2 : 1;
     }
     put(&s, "mode", mode, strlen(mode));
     put(&s, "weights", weights, strlen(weights));
