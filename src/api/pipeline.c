@@ -29,7 +29,8 @@ static LowerTile tile_of(const Aim *aim)
 {
     return (LowerTile){ .bytes = aim->isa->bytes,
                         .registers = aim->sched.step[SCHED_TILE],
-                        .all = aim->isa->registers };
+                        .all = aim->isa->registers,
+                        .sweep = aim->sched.step[SCHED_SWEEP] };
 }
 
 /* A nest that is named gets the registers that it needs, whatever the number for all others. */

@@ -12,10 +12,23 @@ void emit_line(Emit *o)
 }
 
 /* Arrays, counts and searches that the text mentions, each once. */
+static void need_work(Emit *o, Buf *b)
+{
+    for (int i = 0; i < o->nwork; i++)
+        if (o->work[i] == b)
+            return;
+    o->work = arena_grow(o->p->arena, o->work, o->nwork, &o->cap_work, sizeof *o->work);
+    o->work[o->nwork++] = b;
+}
+
 static void need_array(Emit *o, Buf *b)
 {
     EmitKernel *k = o->k;
 
+    if (b->kind == B_WORK) {
+        need_work(o, b);
+        return;
+    }
     for (int i = 0; i < k->narray; i++)
         if (k->array[i] == b)
             return;
@@ -61,17 +74,24 @@ static void need_built(Emit *o, Axis *a)
         need_array(o, loop_coord(o->p, a, k));
 }
 
+Buf *emit_array(const Emit *o, int i)
+{
+    return i < o->k->narray ? o->k->array[i] : o->work[i - o->k->narray];
+}
+
 /* a_X: dots become underscores, and who comes later gives way. */
 static void name_arrays(Emit *o)
 {
-    o->array_name = arena_array(o->p->arena, o->k->narray, sizeof *o->array_name);
-    for (int i = 0; i < o->k->narray; i++) {
+    int n = o->k->narray + o->nwork;
+
+    o->array_name = arena_array(o->p->arena, n, sizeof *o->array_name);
+    for (int i = 0; i < n; i++) {
         Text t = { .arena = o->p->arena };
         int k = 0;
 
-        if (o->k->array[i]->kind == B_CONST)
+        if (emit_array(o, i)->kind == B_CONST)
             text_f(&t, "%s_", o->prefix);
-        text_f(&t, "a_%s", o->k->array[i]->name);
+        text_f(&t, "a_%s", emit_array(o, i)->name);
         for (char *s = t.s; *s != 0; s++)
             *s = *s == '.' ? '_' : *s;
         while (k < i) {
@@ -107,7 +127,7 @@ Function emit_open(Emit *o)
     o->indent = 1;
     o->used = (Mention){ .size = arena_array(arena, o->p->nsize, 1),
                          .count = arena_array(arena, o->k->ncount, 1),
-                         .array = arena_array(arena, o->k->narray, 1),
+                         .array = arena_array(arena, o->k->narray + o->nwork, 1),
                          .fixed = arena_alloc(arena, sizeof(Text)),
                          .known = arena_alloc(arena, sizeof(Memo)) };
     *o->used.fixed = (Text){ .arena = arena };
@@ -144,11 +164,11 @@ void emit_body(Emit *o, Text *out, const Function *f, Node *const *tree, int n)
                    o->p->nsize + i);
     if (f->used.fixed->n > 0)
         text_put(out, f->used.fixed->s, f->used.fixed->n);
-    for (int i = 0; i < o->k->narray; i++)
-        if (f->used.array[i] && o->k->array[i]->kind != B_CONST)
+    for (int i = 0; i < o->k->narray + o->nwork; i++)
+        if (f->used.array[i] && emit_array(o, i)->kind != B_CONST)
             text_f(out, "\n    %s%s *restrict %s = weft_array[%d];",
-                   emit_writes(tree, n, o->k->array[i]) ? "" : "const ",
-                   emit_ctype(o->k->array[i]->type), o->array_name[i], i);
+                   emit_writes(tree, n, emit_array(o, i)) ? "" : "const ",
+                   emit_ctype(emit_array(o, i)->type), o->array_name[i], i);
     if (out->n + f->body->n > EMIT_MOST)
         ir_throw(o->p, ST_LIMIT, "a kernel of more than %d MB of C", EMIT_MOST >> 20);
     text_put(out, f->body->s, f->body->n);
@@ -530,6 +550,31 @@ static void declare_near(Expr *e, void *ctx)
         text_f(o->out, "\n    int64_t near%u = 0;", (unsigned)e->id);
 }
 
+/* Arrays that iterations have are the function's own, at the end of its list of arrays. */
+static void put_work(Emit *o, const Node *phase)
+{
+    int n = o->k->narray;
+    bool any = false;
+
+    for (int i = 0; i < o->nwork; i++)
+        any = any || loop_writes(phase, o->work[i]);
+    if (!any)
+        return;
+    text_f(o->out, "\n    void *weft_own[%d];", n + o->nwork);
+    for (int i = 0; i < o->nwork; i++)
+        if (loop_writes(phase, o->work[i]))
+            text_f(o->out, "\n    _Alignas(%d) %s weft_room_%d[%lld];", EMIT_LINE,
+                   emit_ctype(o->work[i]->type), i,
+                   (long long)ir_const_total(o->work[i]->full[o->work[i]->nfull - 1]));
+    if (n > 0)
+        text_f(o->out, "\n    for (int i = 0; i < %d; i++)\n        weft_own[i] = weft_array[i];",
+               n);
+    for (int i = 0; i < o->nwork; i++)
+        if (loop_writes(phase, o->work[i]))
+            text_f(o->out, "\n    weft_own[%d] = weft_room_%d;", n + i, i);
+    text_str(o->out, "\n    weft_array = weft_own;");
+}
+
 static void emit_phase(Emit *o, Node *n, int i)
 {
     EmitPhase *f = &o->k->phase[i];
@@ -563,6 +608,7 @@ static void emit_phase(Emit *o, Node *n, int i)
     text_put(o->out, parts.s, parts.n);
     text_f(o->out, "\n\n/* %s */\nint64_t %s(WEFT_ARGS)\n{\n    int64_t fault = 0;",
            n->label != NULL ? n->label : "", f->name);
+    put_work(o, n);
     emit_body(o, o->out, &fn, &n, 1);
     if (has_stream(n)) /* whoever waits for the phase reads what it stored */
         text_str(o->out, "\n    WEFT_FENCE;");

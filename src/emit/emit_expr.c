@@ -85,7 +85,7 @@ void emit_array_name(Emit *o, const Buf *b)
 {
     int i = 0;
 
-    while (o->k->array[i] != b)
+    while (emit_array(o, i) != b)
         i++;
     o->used.array[i] = true;
     text_str(o->out, o->array_name[i]);

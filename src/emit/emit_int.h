@@ -28,7 +28,9 @@ typedef struct Emit {
     const char *prefix; /* of what is visible outside a function */
     EmitKernel *k;
     int cap_array, cap_count;
-    const char **array_name; /* by place in k->array */
+    Buf **work; /* that iterations have: they follow k->array wherever arrays are counted */
+    int nwork, cap_work;
+    const char **array_name; /* by place in k->array, then in work */
     int cap_name;
     bool *assigned; /* by Local.id: a register, not a constant */
     bool *hides;    /* by Local.id: one around it has the same name; */
@@ -62,6 +64,7 @@ bool emit_in_lanes(const Emit *, const Local *);    /* holds one */
 void emit_local(Emit *, const Local *);
 void emit_local_name(const Emit *, Text *to, const Local *); /* of all registers at once */
 void emit_array_name(Emit *, const Buf *);
+Buf *emit_array(const Emit *, int place); /* emit.c: of all arrays that the text mentions */
 
 /* emit_find.c: the function that searches an axis so. */
 void emit_finder(Emit *, Axis *, FindHow);

@@ -38,6 +38,7 @@ typedef struct Loops {
     int64_t before;    /* iterations of all earlier phases, plus 1 for each */
     int64_t several;   /* stands for more than one iteration of this phase */
     int64_t now;       /* the iteration that runs, counted with those; 0 when the phase has none */
+    int64_t turn;      /* counts iterations of phases, and phases that are none */
     const Node *phase;
     Val first; /* where its loop begins */
 } Loops;
@@ -45,7 +46,7 @@ typedef struct Loops {
 /* Its elements are those of a buffer. */
 static bool is_laid_out(const Buf *b)
 {
-    return b->id < LOOP_OWN || b->kind == B_TEMP;
+    return b->id < LOOP_OWN || loop_is_own(b);
 }
 
 static Array array_of(Loops *r, const Buf *b, const Store *s)
@@ -113,7 +114,10 @@ static bool is_of_now(const Loops *r, const int64_t *by, int64_t at)
 
 static void note_read(Loops *r, const Buf *b, Store *s, int64_t at)
 {
-    if (r->now == 0 || (!b->written && b->kind != B_TEMP))
+    if (b->kind == B_WORK && (s->owner == NULL || s->owner[at] != r->turn))
+        interp_fail(r->x, "element %lld of %s is read before this iteration has stored to it",
+                    (long long)at, b->name);
+    if (r->now == 0 || b->kind == B_WORK || (!b->written && b->kind != B_TEMP))
         return;
     if (is_of_now(r, s->owner, at))
         interp_fail(r->x,
@@ -127,7 +131,11 @@ static void note_read(Loops *r, const Buf *b, Store *s, int64_t at)
 
 static void note_write(Loops *r, const Buf *b, Store *s, int64_t at)
 {
-    if (r->now == 0)
+    if (s->owner == NULL && (r->now != 0 || b->kind == B_WORK))
+        s->owner = arena_array(r->x->arena, s->data.n, sizeof *s->owner);
+    if (b->kind == B_WORK)
+        s->owner[at] = r->turn;
+    if (r->now == 0 || b->kind == B_WORK)
         return;
     if (is_of_now(r, s->owner, at))
         interp_fail(r->x, "element %lld of %s is written by iterations %lld and %lld of one phase",
@@ -138,8 +146,6 @@ static void note_write(Loops *r, const Buf *b, Store *s, int64_t at)
                     "element %lld of %s is read by one iteration of a phase and written by "
                     "another",
                     (long long)at, b->name);
-    if (s->owner == NULL)
-        s->owner = arena_array(r->x->arena, s->data.n, sizeof *s->owner);
     s->owner[at] = r->now;
 }
 
@@ -513,6 +519,7 @@ static void run_range(void *job, int64_t begin, int64_t end)
 
     for (int64_t i = begin; i < end; i++) {
         r->now = r->before + i;
+        r->turn++;
         r->local[r->phase->local->id].i = r->first.i + i;
         run_nodes(r, r->phase->body, r->phase->nbody);
     }
@@ -576,6 +583,7 @@ static void run_phase(Loops *r, const Node *n, InterpCut *cut, void *with)
     int64_t trips;
 
     r->phase = n;
+    r->turn++;
     r->x->what = n->label;
     r->tick++;
     if (n->kind != N_FOR || n->how != FOR_PARALLEL) {

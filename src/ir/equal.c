@@ -60,6 +60,7 @@ static void put_array(Words *o, const Buf *b)
     if (!loop_is_own(b))
         return;
     put(o, b->type);
+    put(o, b->kind);
     for (int s = 0; s < b->nslot; s++)
         put_axis(o, b->slot[s]);
 }

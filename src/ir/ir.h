@@ -138,7 +138,9 @@ struct Var {
     int id;
 };
 
-typedef enum BufKind { B_ARG, B_INOUT, B_TEMP, B_CONST } BufKind;
+/* B_WORK: below coordinates only; each iteration of a phase has such an array of its own, and what
+ * it holds is gone with the iteration. */
+typedef enum BufKind { B_ARG, B_INOUT, B_TEMP, B_CONST, B_WORK } BufKind;
 
 struct Buf {
     const char *name;

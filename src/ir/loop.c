@@ -233,6 +233,59 @@ static Expr *same(Prog *p, Expr *e, void *ctx)
     return e;
 }
 
+typedef struct Bound {
+    Prog *p;
+    bool *local; /* by id: is bound somewhere before */
+    int n;
+} Bound;
+
+static bool is_bound_again(Bound *b, const Local *l)
+{
+    bool again = l->id < b->n && b->local[l->id];
+
+    if (l->id < b->n)
+        b->local[l->id] = true;
+    return again;
+}
+
+static Local *like(Prog *p, const Local *l)
+{
+    Local *c = loop_local(p, l->name, l->type, l->lanes);
+
+    c->path = l->path;
+    return c;
+}
+
+/* The same tree, where each local is bound once: passes copy loops with their locals. */
+static Node *bound_once(Bound *b, Node *n)
+{
+    Node *c = loop_node(b->p, n), **body = arena_array(b->p->arena, n->nbody, sizeof *body);
+    Local *old = n->local;
+
+    if (n->kind == N_FOR && is_bound_again(b, old)) {
+        Local *l = like(b->p, old);
+
+        c = loop_node(b->p, loop_replace(b->p, n, old, loop_use(b->p, l)));
+        c->local = l;
+    }
+    for (int i = 0; i < c->nbody; i++)
+        body[i] = c->body[i];
+    for (int i = 0; i < c->nbody; i++) {
+        old = body[i]->kind == N_LET ? body[i]->local : NULL;
+        if (old != NULL && is_bound_again(b, old)) {
+            Local *l = like(b->p, old);
+
+            for (int k = i + 1; k < c->nbody; k++)
+                body[k] = loop_replace(b->p, body[k], old, loop_use(b->p, l));
+            body[i] = loop_node(b->p, body[i]);
+            body[i]->local = l;
+        }
+        body[i] = bound_once(b, body[i]);
+    }
+    c->body = body;
+    return c;
+}
+
 /* Gives each local that is bound below n a new one, which the memo tells. */
 static Node *rename_locals(Prog *p, const Node *n, Memo *memo)
 {
@@ -240,8 +293,7 @@ static Node *rename_locals(Prog *p, const Node *n, Memo *memo)
     Node **body = arena_array(p->arena, n->nbody, sizeof *body);
 
     if (n->local != NULL) {
-        c->local = loop_local(p, n->local->name, n->local->type, n->local->lanes);
-        c->local->path = n->local->path;
+        c->local = like(p, n->local);
         *ir_memo(p, memo, loop_use(p, n->local)) = loop_use(p, c->local);
     }
     for (int i = 0; i < n->nbody; i++)
@@ -252,8 +304,9 @@ static Node *rename_locals(Prog *p, const Node *n, Memo *memo)
 
 Node *loop_fresh(Prog *p, const Node *n)
 {
+    Bound b = { p, arena_array(p->arena, p->nlocal, 1), p->nlocal };
     Memo memo = { 0 };
-    Node *c = rename_locals(p, n, &memo);
+    Node *c = rename_locals(p, bound_once(&b, loop_node(p, n)), &memo);
 
     return loop_rewrite(p, c, same, NULL, &memo);
 }

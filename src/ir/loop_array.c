@@ -99,13 +99,13 @@ static bool is_own_name(const Buf *b)
 
 bool loop_is_own(const Buf *b)
 {
-    return is_own_name(b) && b->kind == B_TEMP;
+    return is_own_name(b) && (b->kind == B_TEMP || b->kind == B_WORK);
 }
 
 int loop_rank(const Buf *b, Stage stage)
 {
     Dim dim[IR_MAX_FULL];
-    bool plain = is_own_name(b) && b->kind != B_TEMP; /* an axis' array, or a table */
+    bool plain = is_own_name(b) && !loop_is_own(b); /* an axis' array, or a table */
 
     return stage == STAGE_LOOPS || plain ? 1 : ir_dims(b, dim);
 }

@@ -180,7 +180,7 @@ static void check_read(Check *c, Expr *e)
 
     if (!is_input(e->buf) && !s->set && !is_empty(e->buf))
         refuse(c, "%s is read before anything is stored in it", e->buf->name);
-    if (s->phase == c->phase && *stores_to(c, e) == 0)
+    if (s->phase == c->phase && *stores_to(c, e) == 0 && e->buf->kind != B_WORK)
         refuse(c, "%s is read in the phase that writes it; put a phase between", e->buf->name);
 }
 
@@ -262,7 +262,8 @@ static void check_target(Check *c, Expr *out)
         moving |= check_expr(c, out->arg[i]);
     if (c->vector != NULL && !(moving & BY_LANE) && !is_empty(b))
         refuse(c, "all lanes of a vector loop write the same element of %s", b->name);
-    if (c->parallel && c->guards == 0 && !(moving & BY_PHASE) && !is_empty(b))
+    if (c->parallel && c->guards == 0 && !(moving & BY_PHASE) && !is_empty(b) &&
+        b->kind != B_WORK)
         refuse(c, "every iteration of the phase writes the same element of %s", b->name);
 }
 

@@ -391,6 +391,8 @@ bool parse_buffers(Parser *s)
                                                  : B_ARG;
     Type type;
 
+    if (kind == B_TEMP && s->p->stage != STAGE_COORDINATES && parse_take_word(s, "work"))
+        kind = B_WORK;
     if (!type_word(s, &type)) {
         if (kind != B_ARG)
             parse_unexpected(s, "a type: f16, bf16, f32, f64, i32 or i64");

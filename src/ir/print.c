@@ -272,7 +272,11 @@ static const Axis *root_of(const Axis *a)
 
 static const char *kind_word(BufKind k)
 {
-    return k == B_TEMP ? "temp " : k == B_INOUT ? "inout " : k == B_CONST ? "const " : "";
+    static const char *const word[] = {
+        [B_TEMP] = "temp ", [B_INOUT] = "inout ", [B_CONST] = "const ", [B_WORK] = "temp work "
+    };
+
+    return k == B_ARG ? "" : word[k];
 }
 
 /* Whether the declaration goes on on the line of the one before: one line a tree of axes, one a

@@ -354,7 +354,7 @@ static Symbol *own_name(Prog *p, const Buf *b)
     const char *dot = strchr(b->name, '.');
     const Symbol *of = ir_find_symbol(p, b->name, (size_t)(dot - b->name));
 
-    if (of == NULL || of->buf == NULL || b->kind != B_TEMP)
+    if (of == NULL || of->buf == NULL || (b->kind != B_TEMP && b->kind != B_WORK))
         ir_throw(p, ST_CHECK,
                  "%s: a name with a dot is of a temp beside a buffer declared before it", b->name);
     return ir_symbol(p, b->name, strlen(b->name));

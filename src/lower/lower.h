@@ -67,11 +67,13 @@ void lower_blocks(Kernel *);
 typedef struct LowerTile {
     int bytes, registers, all;
     int rows, columns; /* of a tile, where they are said; 0: as lower_shape finds them */
+    int sweep;         /* entries of a tile of lower_segments; 0: there is none */
 } LowerTile;
 void lower_tiles(Kernel *, LowerTile);
 
 /* segment.c: innermost loops of sums of products that share elements become one, with as few
- * operations as the model of factor.c finds, in lanes where elements move by constants. */
+ * operations as the model of factor.c finds, in lanes where elements move by constants.  sweep.c:
+ * where entries of a row add to the elements of the row, by tiles of entries. */
 void lower_segments(Kernel *, LowerTile);
 
 /* first.c: a phase of first values goes, where the first store of the next one to each element can

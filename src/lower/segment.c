@@ -5,38 +5,12 @@
  * loop after the other.  What a loop does not change is computed once, before it; loops over the
  * same range that share elements are one, so that what they share is loaded and stored once; what
  * all iterations add to is added up in registers.  Where elements move by a constant, in lanes. */
-#include "lower/factor_int.h"
+#include "lower/segment_int.h"
 
 /* Operations of a segment: what compilers are soon done with.  Registers that live all the time. */
 enum { MOST_OPERATIONS = 400, MOST_PARTS = 16, USUAL_TRIPS = 64 };
 
-typedef struct Path { /* a loop, which may become a part of a segment */
-    const Node *loop;
-    Factored f;
-    Draft *draft;
-    Expr **moving; /* elements and other factors that move: what it may share */
-    int nmoving;
-    int before; /* operations of the loop as it is */
-    bool taken;
-} Path;
-
-typedef struct Segments {
-    Prog *p;
-    const Node *phase, *around; /* around: the loop that this list is in; NULL: the phase itself */
-    LowerTile how;
-    Memo kept, let;
-    NodeList out;
-} Segments;
-
-typedef struct Group { /* the paths of one segment */
-    Segments *s;
-    Path **path;
-    int n, cost, parts;
-    int lanes; /* 0: one by one */
-    NodeList before, body, after;
-} Group;
-
-static Type type_of(const Node *loop)
+Type lower_segment_type(const Node *loop)
 {
     return loop->nbody > 0 && loop->body[0]->kind == N_STORE ? (Type)loop->body[0]->out->type
                                                              : T_none;
@@ -156,18 +130,18 @@ static bool is_safe(Segments *s, const Path *path)
 }
 
 /* How often the loop runs, in lanes. */
-static double turns_of(const Segments *s, const Node *n)
+double lower_segment_turns(const Segments *s, const Node *n)
 {
     bool known = n->lo->op == OP_int && n->hi->op == OP_int;
     int64_t trips = known ? n->hi->i - n->lo->i : USUAL_TRIPS;
-    int64_t lanes = s->how.bytes / ir_type[type_of(n)].bytes;
+    int64_t lanes = s->how.bytes / ir_type[lower_segment_type(n)].bytes;
 
     return (double)((trips + lanes - 1) / lanes);
 }
 
-static bool is_path(Segments *s, const Node *n, Path *path)
+bool lower_segment_path(Segments *s, const Node *n, Path *path)
 {
-    Type type = n->kind == N_FOR ? type_of(n) : T_none;
+    Type type = n->kind == N_FOR ? lower_segment_type(n) : T_none;
     Memo uses = { 0 };
 
     *path = (Path){ .loop = n };
@@ -184,13 +158,13 @@ static bool is_path(Segments *s, const Node *n, Path *path)
     return look_at(s, path) && is_safe(s, path);
 }
 
-static bool is_same_range(const Path *a, const Path *b)
+bool lower_segment_range(const Path *a, const Path *b)
 {
     return a->loop->lo == b->loop->lo && a->loop->hi == b->loop->hi &&
-           type_of(a->loop) == type_of(b->loop);
+           lower_segment_type(a->loop) == lower_segment_type(b->loop);
 }
 
-static bool share(const Path *a, const Path *b)
+bool lower_segment_shares(const Path *a, const Path *b)
 {
     for (int i = 0; i < a->nmoving; i++)
         for (int k = 0; k < b->nmoving; k++)
@@ -228,8 +202,8 @@ static bool may_join(const Group *g, const Path *path)
     bool shares = false;
 
     for (int i = 0; i < g->n && !shares; i++)
-        shares = share(g->path[i], path);
-    return shares && is_same_range(g->path[0], path) &&
+        shares = lower_segment_shares(g->path[i], path);
+    return shares && lower_segment_range(g->path[0], path) &&
            g->cost + path->f.cost <= MOST_OPERATIONS &&
            g->parts + new_parts(g, path) <= MOST_PARTS;
 }
@@ -249,6 +223,7 @@ static bool meet(const Node *loop, const LoopIndex *a, const LoopIndex *b)
 /* Elements that are stored to lie side by side, or fill what is between two iterations. */
 static bool fill_windows(const Group *g, const Node *loop)
 {
+    Local *v = loop->local;
     int n = 0, most = 0, *window;
     LoopIndex *x;
     bool filled = true;
@@ -273,10 +248,10 @@ static bool fill_windows(const Group *g, const Node *loop)
     return filled;
 }
 
-static int lanes_of(const Group *g)
+int lower_segment_lanes(const Group *g)
 {
     const Node *n = g->path[0]->loop;
-    Type type = type_of(n);
+    Type type = lower_segment_type(n);
 
     for (int i = 0; i < g->n; i++)
         for (int k = 0; k < g->path[i]->nmoving; k++)
@@ -307,7 +282,7 @@ static Expr *fixed(void *ctx, Expr *e)
     return *known;
 }
 
-static void put_store(Group *g, NodeList *to, const Sum *sum, Expr *out, Expr *value)
+void lower_segment_store(Group *g, NodeList *to, const Sum *sum, Expr *out, Expr *value)
 {
     lower_append(g->s->p, to,
                  loop_node(g->s->p, &(Node){ .kind = N_STORE,
@@ -317,7 +292,7 @@ static void put_store(Group *g, NodeList *to, const Sum *sum, Expr *out, Expr *v
                                              .value = value }));
 }
 
-static Local *put_register(Group *g, NodeList *to, const Sum *sum, int lanes, Expr *value)
+Local *lower_segment_register(Group *g, NodeList *to, const Sum *sum, int lanes, Expr *value)
 {
     Local *l = loop_local(g->s->p, NULL, (Type)sum->cell->type, lanes > 1 ? lanes : 1);
 
@@ -355,14 +330,14 @@ static void put_moving(Group *g, int i, Sum *sum)
     Expr **held = ir_memo(p, &g->s->let, sum->cell);
 
     if (earlier)
-        put_store(g, &g->body, sum, *held, sum->value);
+        lower_segment_store(g, &g->body, sum, *held, sum->value);
     else if (later)
-        *held = loop_use(p, put_register(g, &g->body, sum, g->lanes, sum->value));
+        *held = loop_use(p, lower_segment_register(g, &g->body, sum, g->lanes, sum->value));
     if (!later)
-        put_store(g, &g->body, sum, sum->cell, earlier ? *held : sum->value);
+        lower_segment_store(g, &g->body, sum, sum->cell, earlier ? *held : sum->value);
 }
 
-static Expr *begin_of_sum(Prog *p)
+Expr *lower_segment_begin(Prog *p)
 {
     return ir_real(p, -0.0);
 }
@@ -385,11 +360,11 @@ static void put_parts(Group *g, int i)
             if (!f->apart && *held != NULL) {
                 part->local = (Local *)(*held)->local;
             } else {
-                part->local = put_register(g, &g->before, sum, 1, begin_of_sum(p));
+                part->local = lower_segment_register(g, &g->before, sum, 1, lower_segment_begin(p));
                 if (!f->apart)
                     *held = loop_use(p, part->local);
             }
-            put_store(g, &g->body, sum, loop_use(p, part->local), part->value);
+            lower_segment_store(g, &g->body, sum, loop_use(p, part->local), part->value);
         }
     }
 }
@@ -429,7 +404,7 @@ static void put_after(Group *g, int i)
 
         if (sum->moves || (!f->apart && is_whole(g, i, sum->cell)))
             continue;
-        put_store(g, &g->after, sum, sum->cell,
+        lower_segment_store(g, &g->after, sum, sum->cell,
                   f->apart ? of_parts(g, f, k)
                            : loop_use(g->s->p, f->part[f->which[k][0]].local));
     }
@@ -488,7 +463,7 @@ static void put_group(Group *g)
     Segments *s = g->s;
     Node loop = *g->path[0]->loop;
 
-    g->lanes = lanes_of(g);
+    g->lanes = lower_segment_lanes(g);
     if (stays(g)) {
         lower_append(s->p, &s->out, loop_node(s->p, &loop));
         return;
@@ -520,7 +495,7 @@ static void put_run(Segments *s, Path *path, int n)
 
     s->let = (Memo){ 0 };
     for (int i = 0; i < n; i++)
-        path[i].draft = lower_draft(s->p, &path[i].f, turns_of(s, path[i].loop));
+        path[i].draft = lower_draft(s->p, &path[i].f, lower_segment_turns(s, path[i].loop));
     for (int i = 0; i < n; i++) {
         Group g = { .s = s, .path = list };
 
@@ -536,7 +511,7 @@ static void put_run(Segments *s, Path *path, int n)
 
 /* The loop with the variable of an earlier one of the same range, so that equal elements are one
  * expression. */
-static Node *with_local_of(Segments *s, Node *n, const Path *path, int count)
+Node *lower_segment_local(Segments *s, Node *n, const Path *path, int count)
 {
     for (int i = 0; i < count; i++)
         if (n->kind == N_FOR && path[i].loop->lo == n->lo && path[i].loop->hi == n->hi) {
@@ -555,7 +530,7 @@ static bool may_turn(Segments *s, const Node *n, Path *path)
     bool known = n->kind == N_FOR && n->lo->op == OP_int && n->hi->op == OP_int;
     LoopIndex x;
 
-    if (n->kind != N_FOR || n->how != FOR_SERIAL || n->nbody != 1 || !is_path(s, in, path) ||
+    if (n->kind != N_FOR || n->how != FOR_SERIAL || n->nbody != 1 || !lower_segment_path(s, in, path) ||
         lower_mentions(s->p, in->lo, n->local) || lower_mentions(s->p, in->hi, n->local) ||
         !is_strided(path))
         return false;
@@ -581,20 +556,20 @@ static bool put_turned(Segments *s, const Node *n)
 
     if (!may_turn(s, n, &path))
         return false;
-    g.lanes = lanes_of(&g);
+    g.lanes = lower_segment_lanes(&g);
     if (g.lanes == 0)
         return false;
     s->let = (Memo){ 0 };
-    path.draft = lower_draft(s->p, &path.f, turns_of(s, path.loop));
+    path.draft = lower_draft(s->p, &path.f, lower_segment_turns(s, path.loop));
     lower_write_draft(path.draft, fixed, &g);
     for (int i = 0; i < g.before.n; i++)
         lower_append(s->p, &inner, g.before.node[i]);
     for (int i = 0; i < path.f.n; i++) {
         const Sum *sum = &path.f.sum[i];
-        Local *l = put_register(&g, &body, sum, g.lanes, begin_of_sum(s->p));
+        Local *l = lower_segment_register(&g, &body, sum, g.lanes, lower_segment_begin(s->p));
 
-        put_store(&g, &inner, sum, loop_use(s->p, l), sum->value);
-        put_store(&g, &g.after, sum, sum->cell, loop_use(s->p, l));
+        lower_segment_store(&g, &inner, sum, loop_use(s->p, l), sum->value);
+        lower_segment_store(&g, &g.after, sum, sum->cell, loop_use(s->p, l));
     }
     lower_append(s->p, &body, lower_with_body(s->p, n, &inner));
     for (int i = 0; i < g.after.n; i++)
@@ -614,12 +589,12 @@ static NodeList segments(const Segments *outer, const Node *around, Node *const 
     for (int i = 0; i < count;) {
         int run = 0;
 
-        while (i + run < count && is_path(&s, with_local_of(&s, n[i + run], path, run), &path[run]))
+        while (i + run < count && lower_segment_path(&s, lower_segment_local(&s, n[i + run], path, run), &path[run]))
             run++;
         if (run > 0) {
             put_run(&s, path, run);
             i += run;
-        } else if (put_turned(&s, n[i])) {
+        } else if (lower_sweep(&s, n[i]) || put_turned(&s, n[i])) {
             i++;
         } else {
             NodeList body = segments(&s, n[i]->kind == N_FOR ? n[i] : around, n[i]->body,
@@ -635,11 +610,13 @@ static NodeList segments(const Segments *outer, const Node *around, Node *const 
 void lower_segments(Kernel *k, LowerTile how)
 {
     for (int i = 0; i < k->n; i++) {
-        Segments s = { .p = k->p, .phase = k->phase[i], .how = how };
+        Segments s = { .p = k->p, .how = how };
         NodeList out;
 
         if (lower_has_registers(k->phase[i]) || k->phase[i]->kind != N_FOR)
             continue;
+        k->phase[i] = loop_fresh(k->p, k->phase[i]); /* so that a local tells its loop */
+        s.phase = k->phase[i];
         out = segments(&s, k->phase[i]->how == FOR_PARALLEL ? NULL : k->phase[i],
                        k->phase[i]->body, k->phase[i]->nbody);
         k->phase[i] = lower_with_body(k->p, k->phase[i], &out);

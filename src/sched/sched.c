@@ -15,6 +15,7 @@ const SchedInfo sched_step[SCHED_STEPS] = {
     { "pack", "1: the panels of gathered rows are laid out one after the other first", 0, 1 },
     { "stream", "bytes of rows from which on results go past the caches; 0: never", 0, 1 << 30 },
     { "jam", "1: sums over lanes run four at a time", 0, 1 },
+    { "sweep", "entries that pass while sums of many products are in registers; 0: one", 0, 64 },
 };
 
 /* Half of the registers: the others hold what is multiplied.  Long ones fill eight lines sooner,
@@ -26,7 +27,8 @@ Sched sched_default(int registers, int bytes)
     return (Sched){ .step = { [SCHED_TILE] = half < most ? half : most,
                               [SCHED_AHEAD] = 4096,
                               [SCHED_STREAM] = 32 << 20,
-                              [SCHED_JAM] = 1 } };
+                              [SCHED_JAM] = 1,
+                              [SCHED_SWEEP] = 8 } };
 }
 
 size_t sched_word(const char *s)

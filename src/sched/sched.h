@@ -17,6 +17,7 @@ typedef enum SchedStep {
     SCHED_PACK,  /* 1: the panels of gathered rows are laid out one after the other first */
     SCHED_STREAM, /* bytes of rows from which on results that nothing reads go past the caches */
     SCHED_JAM,   /* 1: sums over lanes run four at a time */
+    SCHED_SWEEP, /* entries of a row that pass while sums of many products are in registers */
     SCHED_STEPS
 } SchedStep;
 

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Sweeps: a loop over entries of a row, inside it several loops that add products to the elements of
+ * the row, as a convolution over constant relations has them.  Entries are taken by tiles: what is
+ * the same for all elements of an entry is computed for the whole tile first; then, for some of the
+ * sums and some lanes at a time, the entries of the tile pass while the sums stay in registers, and
+ * what the next tile reads is asked for. */
+#include "lower/segment_int.h"
+
+/* Of the registers there are, eighths that hold sums; the others are for what is multiplied.
+ * Sums that a loop wants at least to have enough to do while a chain of additions waits. */
+enum { SUMS = 5, OF_ALL = 8, FEW_SUMS = 8, LINE = 64 };
+
+typedef struct Sweep {
+    Segments *s;
+    const Node *loop; /* over entries */
+    int most;         /* entries of a tile */
+    Path *path;
+    int n;
+    Local *entry, *first, *last; /* of a tile: the entry, where it begins, where it ends */
+    Buf *work;                   /* what is computed first: value by value, entry by entry */
+    Expr **value;
+    int nvalue, cap;
+    Memo at, once, asked; /* what stands for a value; what has been asked for */
+    NodeList before, body;
+} Sweep;
+
+static bool is_swept(const Sweep *w, const Path *path)
+{
+    Prog *p = w->s->p;
+    const Node *in = path->loop;
+
+    if (lower_mentions(p, in->lo, w->loop->local) || lower_mentions(p, in->hi, w->loop->local))
+        return false;
+    for (int i = 0; i < path->f.n; i++)
+        if (!path->f.sum[i].moves || lower_mentions(p, path->f.sum[i].cell, w->loop->local) ||
+            !lower_is_inside(p, w->s->phase, path->f.sum[i].cell))
+            return false;
+    return path->f.n > 0;
+}
+
+/* Whether the loop has nothing but sums inside, and all of them stay where they are while it runs:
+ * one that is no more than a product is for tile.c. */
+static bool find_paths(Sweep *w)
+{
+    const Node *n = w->loop;
+    Memo kept = { 0 };
+    bool several = n->nbody > 1;
+
+    if (n->kind != N_FOR || n->how != FOR_SERIAL || n->lanes > 1 || n->nbody == 0 ||
+        w->s->phase->scheduled || !lower_is_kept(w->s->p, w->s->phase, n->lo, &kept) ||
+        !lower_is_kept(w->s->p, w->s->phase, n->hi, &kept))
+        return false;
+    w->path = arena_array(w->s->p->arena, n->nbody, sizeof *w->path);
+    for (w->n = 0; w->n < n->nbody; w->n++) {
+        Node *in = lower_segment_local(w->s, n->body[w->n], w->path, w->n);
+
+        if (!lower_segment_path(w->s, in, &w->path[w->n]) || !is_swept(w, &w->path[w->n]))
+            return false;
+        several = several || w->path[w->n].f.n > 1;
+    }
+    return several;
+}
+
+/* Paths of more sums than fit become several. */
+static void split_paths(Sweep *w, int fit)
+{
+    Path *all;
+    int n = 0, many = 0;
+
+    for (int i = 0; i < w->n; i++)
+        many += (w->path[i].f.n + fit - 1) / fit;
+    all = arena_array(w->s->p->arena, many, sizeof *all);
+    for (int i = 0; i < w->n; i++) {
+        int sums = w->path[i].f.n, parts = (sums + fit - 1) / fit;
+
+        for (int k = 0; k < parts; k++) {
+            Path *path = &all[n++];
+
+            *path = w->path[i];
+            path->f.sum += sums * k / parts;
+            path->f.n = sums * (k + 1) / parts - sums * k / parts;
+        }
+    }
+    w->path = all;
+    w->n = n;
+}
+
+static bool has_sum(const Group *g, int paths, Expr *cell)
+{
+    for (int i = 0; i < paths; i++)
+        for (int k = 0; k < g->path[i]->f.n; k++)
+            if (g->path[i]->f.sum[k].cell == cell)
+                return true;
+    return false;
+}
+
+static int new_sums(const Group *g, const Path *path)
+{
+    int n = 0;
+
+    for (int i = 0; i < path->f.n; i++)
+        n += !has_sum(g, g->n, path->f.sum[i].cell);
+    return n;
+}
+
+/* Registers that a line of each sum takes. */
+static int line_of(const Sweep *w)
+{
+    return LINE > w->s->how.bytes ? LINE / w->s->how.bytes : 1;
+}
+
+static bool may_join(const Sweep *w, const Group *g, const Path *path)
+{
+    int sums = g->parts + new_sums(g, path);
+    bool shares = g->parts * line_of(w) < FEW_SUMS;
+
+    for (int i = 0; i < g->n && !shares; i++)
+        shares = lower_segment_shares(g->path[i], path);
+    return shares && lower_segment_range(g->path[0], path) &&
+           sums * line_of(w) <= w->s->how.all * SUMS / OF_ALL;
+}
+
+static void join(Group *g, Path *path)
+{
+    g->parts += new_sums(g, path);
+    g->path[g->n++] = path;
+    path->taken = true;
+}
+
+static Local *put_number(Sweep *w, NodeList *to, const char *name, Expr *value)
+{
+    Local *l = loop_local(w->s->p, name, T_i64, 1);
+
+    lower_append(w->s->p, to,
+                 loop_node(w->s->p, &(Node){ .kind = N_LET,
+                                             .label = w->loop->label,
+                                             .local = l,
+                                             .value = value }));
+    return l;
+}
+
+/* The place of a value of the entry that is swept. */
+static Expr *work_cell(Sweep *w, int value)
+{
+    Prog *p = w->s->p;
+    Expr *at = lower_add(p, ir_int(p, (int64_t)value * w->most),
+                         lower_sub(p, loop_use(p, w->entry), loop_use(p, w->first)));
+
+    return loop_cell(p, w->work, &at, 1, 1);
+}
+
+/* What does not change in the loops inside: a number of the tile, or one for all entries. */
+static Expr *fixed(void *ctx, Expr *e)
+{
+    Sweep *w = ((Group *)ctx)->sweep;
+    Prog *p = w->s->p;
+    bool moves = lower_mentions(p, e, w->entry);
+    Expr **known = ir_memo(p, moves ? &w->at : &w->once, e);
+
+    if (e->nargs == 0 || (moves && e->op == OP_cell))
+        return e;
+    if (*known != NULL)
+        return *known;
+    if (moves) {
+        w->value = arena_grow(p->arena, w->value, w->nvalue, &w->cap, sizeof *w->value);
+        w->value[w->nvalue] = e;
+        return *known = work_cell(w, w->nvalue++);
+    }
+    return *known = loop_use(p, lower_segment_register(ctx, &w->before,
+                                                       &(Sum){ .cell = e, .label = w->loop->label },
+                                                       1, e));
+}
+
+/* The index of what the entry so far ahead has there; NULL: the entry is not in it. */
+typedef struct Later {
+    Sweep *w;
+    Expr *entry; /* the one to come */
+} Later;
+
+static Expr *later(Prog *p, Expr *e, void *ctx)
+{
+    const Later *l = ctx;
+
+    (void)p;
+    return e->op == OP_local && e->local == l->w->entry ? l->entry : e;
+}
+
+/* Hints for what each entry of the next tile has, once a line: what the tiles of a row, and the next
+ * row, read in the order of entries. */
+static void put_hints(Sweep *w, const Group *g, const Path *path, NodeList *to)
+{
+    Prog *p = w->s->p;
+    const Buf *start = w->loop->lo->op == OP_cell ? w->loop->lo->buf : NULL;
+    Expr *far, *end;
+    Later l = { .w = w };
+
+    (void)g;
+    if (start == NULL || start->of == NULL || start->of_k >= 0 || start->kind == B_CONST)
+        return;
+    far = lower_add(p, loop_use(p, w->entry),
+                    lower_sub(p, loop_use(p, w->last), loop_use(p, w->first)));
+    end = lower_sub(p, lower_count(p, start->of), ir_int(p, 1));
+    l.entry = ir_op2(p, OP_min, far, end);
+    for (int i = 0; i < path->nmoving; i++) {
+        Expr *cell = path->moving[i], **asked, *at;
+        Memo memo = { 0 };
+
+        if (cell->op != OP_cell || !lower_mentions(p, cell, w->entry))
+            continue;
+        asked = ir_memo(p, &w->asked, cell);
+        if (*asked != NULL)
+            continue;
+        *asked = cell;
+        at = ir_rewrite(p, cell->arg[0], later, &l, &memo);
+        lower_append(p, to,
+                     loop_node(p, &(Node){ .kind = N_AHEAD,
+                                           .label = w->loop->label,
+                                           .out = loop_cell(p, cell->buf, &at, 1, 1) }));
+    }
+}
+
+static int power_below(int64_t n)
+{
+    int r = 1;
+
+    while (2 * r <= n)
+        r *= 2;
+    return r;
+}
+
+/* Registers of each sum: as many as there are, and as the loop has work for. */
+static int registers_of(const Sweep *w, const Group *g)
+{
+    const Node *n = g->path[0]->loop;
+    int fit = w->s->how.all * SUMS / OF_ALL / g->parts;
+    int64_t turns = (int64_t)lower_segment_turns(w->s, n);
+
+    return power_below(turns < fit ? turns : fit);
+}
+
+/* One loop in lanes: registers, the entries of the tile, and then the sums. */
+static void put_group(Sweep *w, Group *g)
+{
+    Prog *p = w->s->p;
+    NodeList body = { 0 }, inner = { 0 }, sums = { 0 };
+    Node loop = *g->path[0]->loop,
+         entries = { .kind = N_FOR, .label = w->loop->label, .local = w->entry };
+    Memo held = { 0 };
+
+    for (int i = 0; i < g->n; i++) {
+        const Factored *f = &g->path[i]->f;
+
+        put_hints(w, g, g->path[i], &inner);
+        lower_write_draft(g->path[i]->draft, fixed, g);
+        for (int k = 0; k < f->n; k++) {
+            const Sum *sum = &f->sum[k];
+            Expr **reg = ir_memo(p, &held, sum->cell);
+
+            if (*reg == NULL) {
+                *reg = loop_use(p, lower_segment_register(g, &body, sum, g->lanes,
+                                                          lower_segment_begin(p)));
+                lower_segment_store(g, &g->after, sum, sum->cell, *reg);
+            }
+            lower_segment_store(g, &sums, sum, *reg, sum->value);
+        }
+    }
+    for (int i = 0; i < sums.n; i++)
+        lower_append(p, &inner, sums.node[i]);
+    entries.lo = loop_use(p, w->first);
+    entries.hi = loop_use(p, w->last);
+    lower_append(p, &body, lower_with_body(p, &entries, &inner));
+    for (int i = 0; i < g->after.n; i++)
+        lower_append(p, &body, g->after.node[i]);
+    loop.how = FOR_VECTOR;
+    loop.lanes = g->lanes;
+    loop.regs = registers_of(w, g);
+    lower_append(p, &w->body, lower_with_body(p, &loop, &body));
+}
+
+/* Whether each group can run in lanes; those of a group are side by side in *list. */
+static bool find_groups(Sweep *w, Path **list, Group *group, int *n)
+{
+    int at = 0;
+
+    *n = 0;
+    for (int i = 0; i < w->n; i++) {
+        Group *g = &group[*n];
+
+        if (w->path[i].taken)
+            continue;
+        *g = (Group){ .s = w->s, .path = list + at, .sweep = w };
+        join(g, &w->path[i]);
+        for (int k = i + 1; k < w->n; k++)
+            if (!w->path[k].taken && may_join(w, g, &w->path[k]))
+                join(g, &w->path[k]);
+        at += g->n;
+        g->lanes = lower_segment_lanes(g);
+        if (g->lanes <= 1)
+            return false;
+        ++*n;
+    }
+    return true;
+}
+
+static Buf *new_work(Sweep *w)
+{
+    Prog *p = w->s->p;
+    const Buf *of = w->path[0].f.sum[0].cell->buf;
+    Buf b = { .type = lower_segment_type(w->path[0].loop), .kind = B_WORK, .written = true };
+    Text name = { .arena = p->arena };
+    const Symbol *taken;
+    int number = 1;
+
+    do {
+        name.n = 0;
+        text_f(&name, "%s.work%d", of->name, number++);
+        taken = ir_find_symbol(p, name.s, name.n);
+    } while (taken != NULL && taken->buf != NULL);
+    b.name = name.s;
+    return loop_own(p, &b);
+}
+
+static void set_length(Sweep *w)
+{
+    Prog *p = w->s->p;
+    Buf *b = w->work;
+
+    b->nslot = b->nfull = 1;
+    b->full = b->slot = arena_array(p->arena, 1, sizeof *b->full);
+    b->place_in_full = arena_array(p->arena, 1, sizeof *b->place_in_full);
+    b->full[0] = ir_dense(p, ir_int(p, (int64_t)w->nvalue * w->most));
+}
+
+/* What the groups want of each entry, for all entries of the tile. */
+static void put_values(Sweep *w, NodeList *to)
+{
+    Prog *p = w->s->p;
+    NodeList body = { 0 };
+    Node entries = { .kind = N_FOR, .label = w->loop->label, .local = w->entry };
+
+    if (w->nvalue == 0)
+        return;
+    set_length(w);
+    for (int i = 0; i < w->nvalue; i++)
+        lower_append(p, &body,
+                     loop_node(p, &(Node){ .kind = N_STORE,
+                                           .label = w->loop->label,
+                                           .op = A_SET,
+                                           .out = work_cell(w, i),
+                                           .value = w->value[i] }));
+    entries.lo = loop_use(p, w->first);
+    entries.hi = loop_use(p, w->last);
+    lower_append(p, to, lower_with_body(p, &entries, &body));
+}
+
+/* Tiles of about the same length: where number `tile` of them begins. */
+static Expr *begin_of(Sweep *w, Expr *tile, Local *count, Local *tiles)
+{
+    Prog *p = w->s->p;
+    Expr *before = ir_op2(p, OP_div, lower_mul(p, loop_use(p, count), tile), loop_use(p, tiles));
+
+    return lower_add(p, w->loop->lo, before);
+}
+
+static void put_tiles(Sweep *w, const Group *group, int n)
+{
+    Prog *p = w->s->p;
+    Node tiles = { .kind = N_FOR, .label = w->loop->label, .local = loop_local(p, "tile", T_i64, 1) };
+    NodeList body = { 0 };
+    Local *count = put_number(w, &w->s->out, "count", lower_sub(p, w->loop->hi, w->loop->lo)), *many;
+    Expr *tile = loop_use(p, tiles.local);
+
+    many = put_number(w, &w->s->out, "tiles",
+                      ir_op2(p, OP_div, lower_add(p, loop_use(p, count), ir_int(p, w->most - 1)),
+                             ir_int(p, w->most)));
+    w->first = put_number(w, &body, "first", begin_of(w, tile, count, many));
+    w->last = put_number(w, &body, "last",
+                         begin_of(w, lower_add(p, tile, ir_int(p, 1)), count, many));
+    for (int i = 0; i < n; i++)
+        put_group(w, (Group *)&group[i]);
+    for (int i = 0; i < w->before.n; i++)
+        lower_append(p, &w->s->out, w->before.node[i]);
+    put_values(w, &body);
+    for (int i = 0; i < w->body.n; i++)
+        lower_append(p, &body, w->body.node[i]);
+    tiles.lo = ir_int(p, 0);
+    tiles.hi = loop_use(p, many);
+    lower_append(p, &w->s->out, lower_with_body(p, &tiles, &body));
+}
+
+bool lower_sweep(Segments *s, const Node *n)
+{
+    Sweep w = { .s = s, .loop = n, .most = s->how.sweep, .entry = n->local };
+    Path **list;
+    Group *group;
+    int groups;
+
+    if (s->how.sweep == 0 || !find_paths(&w))
+        return false;
+    split_paths(&w, s->how.all * SUMS / OF_ALL / line_of(&w));
+    list = arena_array(s->p->arena, w.n, sizeof *list);
+    group = arena_array(s->p->arena, w.n, sizeof *group);
+    if (!find_groups(&w, list, group, &groups))
+        return false;
+    for (int i = 0; i < w.n; i++)
+        w.path[i].draft = lower_draft(s->p, &w.path[i].f, lower_segment_turns(s, w.path[i].loop));
+    w.work = new_work(&w);
+    put_tiles(&w, group, groups);
+    return true;
+}
