@@ -223,7 +223,6 @@ static bool meet(const Node *loop, const LoopIndex *a, const LoopIndex *b)
 /* Elements that are stored to lie side by side, or fill what is between two iterations. */
 static bool fill_windows(const Group *g, const Node *loop)
 {
-    Local *v = loop->local;
     int n = 0, most = 0, *window;
     LoopIndex *x;
     bool filled = true;

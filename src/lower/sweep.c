@@ -41,7 +41,7 @@ static bool is_swept(const Sweep *w, const Path *path)
 }
 
 /* Whether the loop has nothing but sums inside, and all of them stay where they are while it runs:
- * one that is no more than a product is for tile.c. */
+ * a single one that fits the registers is for tile.c. */
 static bool find_paths(Sweep *w)
 {
     const Node *n = w->loop;
@@ -58,14 +58,46 @@ static bool find_paths(Sweep *w)
 
         if (!lower_segment_path(w->s, in, &w->path[w->n]) || !is_swept(w, &w->path[w->n]))
             return false;
-        several = several || w->path[w->n].f.n > 1;
+        several = several || w->path[w->n].f.n > w->s->how.registers;
     }
     return several;
 }
 
-/* Paths of more sums than fit become several. */
-static void split_paths(Sweep *w, int fit)
+static bool has_sum(const Group *g, int paths, Expr *cell)
 {
+    for (int i = 0; i < paths; i++)
+        for (int k = 0; k < g->path[i]->f.n; k++)
+            if (g->path[i]->f.sum[k].cell == cell)
+                return true;
+    return false;
+}
+
+static int new_sums(const Group *g, const Path *path)
+{
+    int n = 0;
+
+    for (int i = 0; i < path->f.n; i++)
+        n += !has_sum(g, g->n, path->f.sum[i].cell);
+    return n;
+}
+
+/* Registers that a line of each sum takes; sums that fit. */
+static int line_of(const Sweep *w)
+{
+    return LINE > w->s->how.bytes ? LINE / w->s->how.bytes : 1;
+}
+
+static int fitting(const Sweep *w)
+{
+    int fit = w->s->how.all * SUMS / OF_ALL / line_of(w);
+
+    return fit > 0 ? fit : 1;
+}
+
+/* Paths of more sums than fit become several. */
+static void split_paths(Sweep *w)
+{
+    int fit = fitting(w);
     Path *all;
     int n = 0, many = 0;
 
@@ -87,30 +119,6 @@ static void split_paths(Sweep *w, int fit)
     w->n = n;
 }
 
-static bool has_sum(const Group *g, int paths, Expr *cell)
-{
-    for (int i = 0; i < paths; i++)
-        for (int k = 0; k < g->path[i]->f.n; k++)
-            if (g->path[i]->f.sum[k].cell == cell)
-                return true;
-    return false;
-}
-
-static int new_sums(const Group *g, const Path *path)
-{
-    int n = 0;
-
-    for (int i = 0; i < path->f.n; i++)
-        n += !has_sum(g, g->n, path->f.sum[i].cell);
-    return n;
-}
-
-/* Registers that a line of each sum takes. */
-static int line_of(const Sweep *w)
-{
-    return LINE > w->s->how.bytes ? LINE / w->s->how.bytes : 1;
-}
-
 static bool may_join(const Sweep *w, const Group *g, const Path *path)
 {
     int sums = g->parts + new_sums(g, path);
@@ -119,7 +127,7 @@ static bool may_join(const Sweep *w, const Group *g, const Path *path)
     for (int i = 0; i < g->n && !shares; i++)
         shares = lower_segment_shares(g->path[i], path);
     return shares && lower_segment_range(g->path[0], path) &&
-           sums * line_of(w) <= w->s->how.all * SUMS / OF_ALL;
+           sums <= fitting(w);
 }
 
 static void join(Group *g, Path *path)
@@ -173,7 +181,6 @@ static Expr *fixed(void *ctx, Expr *e)
                                                        1, e));
 }
 
-/* The index of what the entry so far ahead has there; NULL: the entry is not in it. */
 typedef struct Later {
     Sweep *w;
     Expr *entry; /* the one to come */
@@ -189,14 +196,13 @@ static Expr *later(Prog *p, Expr *e, void *ctx)
 
 /* Hints for what each entry of the next tile has, once a line: what the tiles of a row, and the next
  * row, read in the order of entries. */
-static void put_hints(Sweep *w, const Group *g, const Path *path, NodeList *to)
+static void put_hints(Sweep *w, const Path *path, NodeList *to)
 {
     Prog *p = w->s->p;
     const Buf *start = w->loop->lo->op == OP_cell ? w->loop->lo->buf : NULL;
     Expr *far, *end;
     Later l = { .w = w };
 
-    (void)g;
     if (start == NULL || start->of == NULL || start->of_k >= 0 || start->kind == B_CONST)
         return;
     far = lower_add(p, loop_use(p, w->entry),
@@ -252,7 +258,7 @@ static void put_group(Sweep *w, Group *g)
     for (int i = 0; i < g->n; i++) {
         const Factored *f = &g->path[i]->f;
 
-        put_hints(w, g, g->path[i], &inner);
+        put_hints(w, g->path[i], &inner);
         lower_write_draft(g->path[i]->draft, fixed, g);
         for (int k = 0; k < f->n; k++) {
             const Sum *sum = &f->sum[k];
@@ -399,7 +405,7 @@ bool lower_sweep(Segments *s, const Node *n)
 
     if (s->how.sweep == 0 || !find_paths(&w))
         return false;
-    split_paths(&w, s->how.all * SUMS / OF_ALL / line_of(&w));
+    split_paths(&w);
     list = arena_array(s->p->arena, w.n, sizeof *list);
     group = arena_array(s->p->arena, w.n, sizeof *group);
     if (!find_groups(&w, list, group, &groups))

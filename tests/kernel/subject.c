@@ -58,7 +58,8 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
     if (s->exact || s->tolerance > 0) {
         LowerTile how = { .bytes = all->bytes,
                           .registers = 4 << s->seed % 3,
-                          .all = 6 << s->seed % 4 };
+                          .all = 6 << s->seed % 4,
+                          .sweep = (const int[]){ 8, 0, 1, 3 }[s->seed / 4 % 4] };
 
         if (all->bytes > 0 && s->seed % 29 != 0)
             lower_segments(k, how);

@@ -64,7 +64,7 @@ TEST(what_is_printed_reads_back)
 
         memset(&s, 0xff, sizeof s);
         CHECK_EQ(CATCH(&b.err, sched_parse(&b.err, printed(&b, &d), &s)), ST_OK);
-        CHECK(memcmp(&d, &s, sizeof s) == 0);
+        CHECK(memcmp(d.step, s.step, sizeof s.step) == 0 && s.text == d.text);
         CHECK_EQ(d.step[SCHED_TILE], 8);
     }
     arena_free(&b.arena);
