@@ -529,7 +529,8 @@ static bool may_turn(Segments *s, const Node *n, Path *path)
     bool known = n->kind == N_FOR && n->lo->op == OP_int && n->hi->op == OP_int;
     LoopIndex x;
 
-    if (n->kind != N_FOR || n->how != FOR_SERIAL || n->nbody != 1 || !lower_segment_path(s, in, path) ||
+    if (n->kind != N_FOR || n->how != FOR_SERIAL || n->nbody != 1 ||
+        !lower_segment_path(s, in, path) ||
         lower_mentions(s->p, in->lo, n->local) || lower_mentions(s->p, in->hi, n->local) ||
         !is_strided(path))
         return false;
@@ -588,7 +589,8 @@ static NodeList segments(const Segments *outer, const Node *around, Node *const 
     for (int i = 0; i < count;) {
         int run = 0;
 
-        while (i + run < count && lower_segment_path(&s, lower_segment_local(&s, n[i + run], path, run), &path[run]))
+        while (i + run < count &&
+               lower_segment_path(&s, lower_segment_local(&s, n[i + run], path, run), &path[run]))
             run++;
         if (run > 0) {
             put_run(&s, path, run);

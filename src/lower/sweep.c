@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Sweeps: a loop over entries of a row, inside it several loops that add products to the elements of
- * the row, as a convolution over constant relations has them.  Entries are taken by tiles: what is
- * the same for all elements of an entry is computed for the whole tile first; then, for some of the
- * sums and some lanes at a time, the entries of the tile pass while the sums stay in registers, and
- * what the next tile reads is asked for. */
+ * Sweeps: a loop over entries of a row, inside it several loops that add products to the elements
+ * of the row, as a convolution over constant relations has them.  Entries are taken by tiles: what
+ * is the same for all elements of an entry is computed for the whole tile first; then, for some of
+ * the sums and some lanes at a time, the entries of the tile pass while the sums stay in registers,
+ * and what the next tile reads is asked for. */
 #include "lower/segment_int.h"
 
 /* Of the registers there are, eighths that hold sums; the others are for what is multiplied.
@@ -194,8 +194,8 @@ static Expr *later(Prog *p, Expr *e, void *ctx)
     return e->op == OP_local && e->local == l->w->entry ? l->entry : e;
 }
 
-/* Hints for what each entry of the next tile has, once a line: what the tiles of a row, and the next
- * row, read in the order of entries. */
+/* Hints for what each entry of the next tile has, once a line: what the tiles of a row, and the
+ * next row, read in the order of entries. */
 static void put_hints(Sweep *w, const Path *path, NodeList *to)
 {
     Prog *p = w->s->p;
@@ -373,14 +373,17 @@ static Expr *begin_of(Sweep *w, Expr *tile, Local *count, Local *tiles)
 static void put_tiles(Sweep *w, const Group *group, int n)
 {
     Prog *p = w->s->p;
-    Node tiles = { .kind = N_FOR, .label = w->loop->label, .local = loop_local(p, "tile", T_i64, 1) };
+    Node tiles = { .kind = N_FOR, .label = w->loop->label };
     NodeList body = { 0 };
-    Local *count = put_number(w, &w->s->out, "count", lower_sub(p, w->loop->hi, w->loop->lo)), *many;
-    Expr *tile = loop_use(p, tiles.local);
+    Local *count = put_number(w, &w->s->out, "count", lower_sub(p, w->loop->hi, w->loop->lo));
+    Local *many;
+    Expr *tile;
 
     many = put_number(w, &w->s->out, "tiles",
                       ir_op2(p, OP_div, lower_add(p, loop_use(p, count), ir_int(p, w->most - 1)),
                              ir_int(p, w->most)));
+    tiles.local = loop_local(p, "tile", T_i64, 1);
+    tile = loop_use(p, tiles.local);
     w->first = put_number(w, &body, "first", begin_of(w, tile, count, many));
     w->last = put_number(w, &body, "last",
                          begin_of(w, lower_add(p, tile, ir_int(p, 1)), count, many));
