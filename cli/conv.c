@@ -31,8 +31,8 @@ int conv_take(Problem *p, const char *word)
 {
     double v;
 
-    if (strncmp(word, "system=", 7) == 0 && strlen(word) < sizeof p->system + 7) {
-        memcpy(p->system, word + 7, strlen(word) - 6);
+    if (strncmp(word, "system=", 7) == 0 && strlen(word) < sizeof p->matter + 7) {
+        memcpy(p->matter, word + 7, strlen(word) - 6);
         return 1;
     }
     if (strncmp(word, "atoms=", 6) == 0) {
@@ -72,7 +72,7 @@ static bool make_crystal(Problem *p, const char *name, int64_t atoms, weft_atoms
 
 static bool make_atoms(Problem *p, weft_atoms *out)
 {
-    const char *name = p->system[0] != 0 ? p->system : "silicon";
+    const char *name = p->matter[0] != 0 ? p->matter : "silicon";
     int64_t atoms = p->atoms > 0 ? p->atoms : ATOMS;
     char source[64];
 

@@ -12,7 +12,7 @@
  *
  * An operator and its options, or file and a path; a graph, be it a file or a generator with its
  * parameters; sizes of the program (k is the operators' f); t threads; the type of indices; a
- * schedule.  A size without a value is that of the graph.  Tensor products (tp.c) have no graph, and
+ * schedule.  A size without a value is that of the graph.  Tensor products (tp.c) have no graph,
  * that of a convolution (conv.c) is of atoms. */
 #include "problem.h"
 

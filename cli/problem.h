@@ -29,7 +29,7 @@ typedef struct Problem {
     char tp[MAX_TP_WORDS][16]; /* of a tensor product (op is "tp"), whose irreps are the source */
     int ntp;
     bool few; /* items, or edges: to verify it */
-    char system[32]; /* of a convolution (op is "conv"), with products' words: whose neighbours, */
+    char matter[32]; /* of a convolution (op is "conv"), with products' words: whose neighbours, */
     int64_t atoms;   /* of how many atoms, */
     double cutoff;   /* within how many Angstrom; */
     int hidden;      /* features that weights are made of.  0 and "": the default */

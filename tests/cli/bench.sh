@@ -69,7 +69,7 @@ out "tp:nequip-water"
 try "convolutions" 0 weft bench conv:2x0e+1o*0e+1o'>'0e+1o:atoms=8:hidden=3 \
     conv:2x0e*0e:uvu:shared:f64:system=water:atoms=9:cutoff=2.5:backward conv:0e*0e:system=oxide:atoms=5 $quick
 out "conv:2x0e*0e:uvu:shared:f64:system=water:atoms=9:cutoff=2.5:backward"
-try "a named convolution on a small graph" 0 weft bench conv:nequip-water:atoms=216:t=1 $quick
+try "a named convolution on a small graph" 0 weft bench conv:nequip-water:atoms=512:t=1 $quick
 out "small graph"
 for word in atoms=0 atoms=x cutoff=-1 cutoff= hidden=0; do
     try "a convolution of $word" 2 weft bench conv:0e*0e:$word $quick
