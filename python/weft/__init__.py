@@ -11,6 +11,9 @@ no algorithm: it passes arrays to libweft.  All calls of a process share one con
 several threads wait for each other, and each uses all threads of the pool.
 """
 
+from importlib import import_module
+from typing import Any, List
+
 from . import _lib
 from ._lib import (
     ArgumentError,
@@ -28,6 +31,7 @@ from ._irreps import Irreps, wigner_3j, wigner_D
 from ._neighbours import Atoms, Neighbours, atoms, neighbours
 from ._o3 import Contraction, Linear, Product, SphericalHarmonics
 from ._ops import sddmm, segment_reduce, softmax, spmm, spmv
+from ._problem import TPProblem
 from ._program import Argument, Info, Kernel, Program
 from ._sparse import forget, freeze
 from ._tune import Progress, Tuned, tune
@@ -38,9 +42,29 @@ __all__ = [
     "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Convolution",
     "Edges", "Error", "FileError", "Info", "Irreps", "Kernel", "LimitError", "Linear", "Neighbours",
     "OutOfMemory", "ParseError", "Product", "Program", "Progress", "RunError", "SphericalHarmonics",
-    "Tuned", "atoms", "forget", "freeze", "neighbours", "sddmm", "segment_reduce", "set_threads",
+    "TPProblem", "Tuned", "atoms", "forget", "freeze", "neighbours", "sddmm", "segment_reduce", "set_threads",
     "softmax", "spmm", "spmv", "tune", "wigner_3j", "wigner_D",
 ]
+
+# What needs torch, which is imported when one of these is first asked for.
+_TORCH = {"TensorProduct": "_oeq", "TensorProductConv": "_oeq", "torch_to_oeq_dtype": "_oeq",
+          "accelerate": "models"}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "o3":
+        return import_module(".o3", __name__)
+    if name not in _TORCH:
+        raise AttributeError(f"module 'weft' has no attribute {name!r}")
+    try:
+        import_module("torch")
+    except ImportError:
+        raise ImportError(f"weft.{name} needs torch: pip install weft[torch]") from None
+    return getattr(import_module("." + _TORCH[name], __name__), name)
+
+
+def __dir__() -> List[str]:
+    return sorted([*globals(), *_TORCH, "o3"])
 
 
 def set_threads(n: int) -> None:

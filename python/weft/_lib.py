@@ -147,6 +147,7 @@ _FUNCTIONS = {
     "weft_args_hold": [c_void_p, c_char_p, c_int],
     "weft_args_changed": [c_void_p, c_char_p],
     "weft_args_get": [c_void_p, c_char_p, POINTER(Tensor)],
+    "weft_args_shape": [c_void_p, c_char_p, POINTER(c_int64)],
     "weft_run": [c_void_p],
     "weft_kernel_compile": [c_void_p, POINTER(c_void_p)],
     "weft_kernel_run": [c_void_p, c_void_p],

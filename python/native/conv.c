@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * weft::conv: a convolution over the edges of a graph, and its derivatives, as an operator of torch.
+ * The task is a text: the problem, then a line for each derivative that is taken of it:
+ *     conv; in1=8x0e; in2=1o; out=1o; mode=uvu
+ *     back wrt=xw
+ *     back along=x wrt=ywz
+ * Operands are x, y, w and m of weft_conv, and z.  Arrays are those of the problem, then the gradient
+ * by z, then those by what the first derivative gives; results are the gradients by wrt, in order. */
+#include "shim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { X, Y, W, M, Z, OPERANDS, MOST_GRAPHS = 8, MOST_CONVS = 256, MOST = 2 * OPERANDS };
+
+static const char letters[] = "xywmz";
+
+typedef struct Graph { /* edges that were sorted, and the lists they were made of */
+    weft_edges *edges;
+    void *lists; /* receivers, then senders */
+    weft_edge_list of;
+    uint64_t used; /* when */
+} Graph;
+
+typedef struct Conv {
+    char *spec;
+    weft_conv *conv;
+    weft_conv_info info;
+} Conv;
+
+/* Used by who is between state_enter and state_leave. */
+static struct {
+    Graph graph[MOST_GRAPHS];
+    Conv conv[MOST_CONVS];
+    int nconv;
+    uint64_t now;
+} kept;
+
+typedef struct Call {
+    const char *task;
+    Plain in[MOST], index[2], out[OPERANDS];
+    int nin, nout;
+    int64_t nodes;
+    unsigned order, along, wrt; /* sets of operands */
+    Conv *conv;
+    char message[1024];
+} Call;
+
+static bool refuse(Call *c, const char *what)
+{
+    snprintf(c->message, sizeof c->message, "%s", what);
+    return false;
+}
+
+static size_t bytes_of(weft_type type)
+{
+    static const size_t bytes[] = { 4, 8, 2, 2, 4, 8 }; /* by weft_type */
+
+    return bytes[type];
+}
+
+static bool same_graph(const Graph *g, const weft_edge_list *list)
+{
+    size_t bytes = (size_t)list->n * bytes_of(list->type);
+
+    return g->edges != NULL && g->of.n == list->n && g->of.nodes == list->nodes &&
+           g->of.senders == list->senders && g->of.type == list->type &&
+           memcmp(g->of.receiver, list->receiver, bytes) == 0 &&
+           memcmp(g->of.sender, list->sender, bytes) == 0;
+}
+
+/* The one that was not used for longest goes. */
+static Graph *place_for_graph(void)
+{
+    Graph *g = &kept.graph[0];
+
+    for (int i = 1; i < MOST_GRAPHS; i++)
+        if (kept.graph[i].used < g->used)
+            g = &kept.graph[i];
+    weft_edges_free(g->edges);
+    free(g->lists);
+    *g = (Graph){ .edges = NULL };
+    return g;
+}
+
+static weft_edges *find_edges(Call *c, weft_ctx *ctx, const weft_edge_list *list)
+{
+    size_t bytes = (size_t)list->n * bytes_of(list->type);
+    Graph *g;
+    char *copy;
+
+    for (int i = 0; i < MOST_GRAPHS; i++)
+        if (same_graph(&kept.graph[i], list)) {
+            kept.graph[i].used = ++kept.now;
+            return kept.graph[i].edges;
+        }
+    g = place_for_graph();
+    copy = malloc(2 * bytes + 1);
+    if (copy == NULL || weft_edges_new(ctx, list, &g->edges) != WEFT_OK) {
+        refuse(c, copy == NULL ? "out of memory" : weft_message(ctx));
+        free(copy);
+        return NULL;
+    }
+    if (bytes > 0) {
+        memcpy(copy, list->receiver, bytes);
+        memcpy(copy + bytes, list->sender, bytes);
+    }
+    g->lists = copy;
+    g->of = *list;
+    g->of.receiver = copy;
+    g->of.sender = copy + bytes;
+    g->used = ++kept.now;
+    return g->edges;
+}
+
+static bool find_conv(Call *c, weft_ctx *ctx)
+{
+    size_t n = strcspn(c->task, "\n");
+    Conv *v = &kept.conv[kept.nconv];
+
+    for (int i = 0; i < kept.nconv; i++)
+        if (strncmp(kept.conv[i].spec, c->task, n) == 0 && kept.conv[i].spec[n] == 0) {
+            c->conv = &kept.conv[i];
+            return true;
+        }
+    if (kept.nconv == MOST_CONVS)
+        return refuse(c, "more than 256 different convolutions in one process");
+    v->spec = calloc(n + 1, 1);
+    if (v->spec == NULL)
+        return refuse(c, "out of memory");
+    memcpy(v->spec, c->task, n);
+    if (weft_conv_new(ctx, v->spec, &v->conv) != WEFT_OK ||
+        weft_conv_get(v->conv, &v->info) != WEFT_OK) {
+        refuse(c, weft_message(ctx));
+        free(v->spec);
+        return false;
+    }
+    kept.nconv++;
+    c->conv = v;
+    return true;
+}
+
+/* The operands that follow `key` in the line. */
+static unsigned read_set(const char *line, const char *key)
+{
+    const char *at = strstr(line, key), *letter;
+    unsigned set = 0;
+
+    for (at = at == NULL ? "" : at + strlen(key); *at != 0 && *at != ' ' && *at != '\n'; at++) {
+        letter = strchr(letters, *at);
+        set |= letter == NULL ? 0 : 1u << (letter - letters);
+    }
+    return set;
+}
+
+static void read_task(Call *c)
+{
+    const char *line = strchr(c->task, '\n');
+
+    c->order = c->along = c->wrt = 0;
+    while (line != NULL && c->order < 2) {
+        c->order++;
+        c->along = read_set(line, "along=");
+        c->wrt = read_set(line, "wrt=");
+        line = strchr(line + 1, '\n');
+    }
+    if (c->order == 0)
+        c->wrt = 1u << Z;
+}
+
+/* The shape of an operand; 0 dimensions: the problem has none. */
+static int shape_of(const Call *c, int o, int64_t *shape)
+{
+    const weft_conv_info *in = &c->conv->info;
+    int64_t edges = c->index[0].shape[0];
+    int64_t rows[] = { c->in[0].shape[0], edges, edges, in->hidden, c->nodes };
+    int64_t cols[] = { in->x, in->y, in->hidden > 0 ? in->hidden : in->w, in->w, in->z };
+
+    if ((o == M && in->hidden == 0) || (o == W && in->w == 0))
+        return 0;
+    shape[0] = rows[o];
+    shape[1] = cols[o];
+    if (o != W || !in->shared)
+        return 2;
+    shape[0] = in->w;
+    return 1;
+}
+
+static weft_type type_of(const Call *c, int o)
+{
+    return o == W || o == M ? c->conv->info.weight_type : c->conv->info.type;
+}
+
+static bool check_array(Call *c, const Plain *p, int o, const char *of)
+{
+    int64_t shape[2] = { 0, 0 };
+    int ndim = shape_of(c, o, shape);
+
+    if (p->type == type_of(c, o) && p->ndim == ndim &&
+        memcmp(p->shape, shape, (size_t)ndim * sizeof *shape) == 0)
+        return true;
+    snprintf(c->message, sizeof c->message,
+             "%s%c: expected %d dimensions, %lld x %lld elements of %zu bytes; got %d dimensions, "
+             "%lld x %lld elements of %zu bytes",
+             of, letters[o], ndim, (long long)shape[0], (long long)shape[1], bytes_of(type_of(c, o)),
+             p->ndim, (long long)(p->ndim > 0 ? p->shape[0] : 1),
+             (long long)(p->ndim > 1 ? p->shape[1] : 1), bytes_of(p->type));
+    return false;
+}
+
+/* The arrays of a set, from c->in[*next] on. */
+static bool take_set(Call *c, unsigned set, const char *of, int *next, const void **out)
+{
+    int64_t shape[2];
+
+    for (int o = 0; o < OPERANDS; o++) {
+        out[o] = NULL;
+        if ((set >> o & 1) == 0 || shape_of(c, o, shape) == 0)
+            continue;
+        if (*next == c->nin)
+            return refuse(c, "an array is missing at the end of the list");
+        if (!check_array(c, &c->in[*next], o, of))
+            return false;
+        out[o] = c->in[(*next)++].data;
+    }
+    return true;
+}
+
+static bool make_results(Call *c, void **out)
+{
+    int64_t shape[2];
+
+    for (int o = 0; o < OPERANDS; o++) {
+        int ndim = shape_of(c, o, shape);
+
+        out[o] = NULL;
+        if ((c->wrt >> o & 1) == 0 || ndim == 0)
+            continue;
+        if (!plain_new(type_of(c, o), ndim, shape, &c->out[c->nout++]))
+            return refuse(c, "out of memory");
+        out[o] = c->out[c->nout - 1].data;
+    }
+    return true;
+}
+
+static weft_status launch(Call *c, weft_edges *edges, const void **at, const void *dz,
+                          const void **dd, void **out)
+{
+    weft_conv *v = c->conv->conv;
+    weft_conv_in in = { at[X], at[Y], at[W], at[M] }, along = { dd[X], dd[Y], dd[W], dd[M] };
+    weft_conv_out g = { out[X], out[Y], out[W], out[M] };
+
+    if (c->order == 0)
+        return weft_conv_forward(v, edges, &in, out[Z]);
+    if (c->order == 1)
+        return weft_conv_backward(v, edges, &in, dz, &g);
+    return weft_conv_double_backward(v, edges, &in, dz, &along, &g, out[Z]);
+}
+
+static bool check_index(Call *c)
+{
+    const Plain *r = &c->index[0], *s = &c->index[1];
+
+    if (r->ndim != 1 || s->ndim != 1 || r->shape[0] != s->shape[0] || r->type != s->type ||
+        (r->type != WEFT_I32 && r->type != WEFT_I64))
+        return refuse(c, "rows, cols: expected two lists of integers of one length and type");
+    if (c->nin == 0 || c->in[0].ndim != 2)
+        return refuse(c, "x: expected two dimensions");
+    return true;
+}
+
+static void run(Call *c, weft_ctx *ctx)
+{
+    const void *at[OPERANDS], *dz[OPERANDS], *dd[OPERANDS];
+    void *out[OPERANDS];
+    weft_edge_list list = { c->nodes, 0, 0, WEFT_I64, c->index[0].data, c->index[1].data };
+    weft_edges *edges;
+    int next = 0;
+
+    read_task(c);
+    if (!check_index(c) || !find_conv(c, ctx) ||
+        !take_set(c, ~(1u << Z), "", &next, at) ||
+        !take_set(c, c->order > 0 ? 1u << Z : 0, "d", &next, dz) ||
+        !take_set(c, c->along, "dd", &next, dd) || !make_results(c, out))
+        return;
+    list.senders = c->in[0].shape[0];
+    list.n = c->index[0].shape[0];
+    list.type = c->index[0].type;
+    edges = find_edges(c, ctx, &list);
+    if (edges != NULL && launch(c, edges, at, dz[Z], dd, out) != WEFT_OK)
+        refuse(c, weft_message(ctx));
+}
+
+static void take_index(Call *c, Value rows, Value cols)
+{
+    const char *why = "";
+    bool both = plain_take((AtenTensor *)(uintptr_t)rows, &c->index[0], &why);
+
+    both = plain_take((AtenTensor *)(uintptr_t)cols, &c->index[1], &why) && both;
+    if (!both && c->message[0] == 0)
+        refuse(c, why);
+}
+
+void op_conv(Value *stack, uint64_t nargs, uint64_t nresults)
+{
+    AtenString *task = (AtenString *)(uintptr_t)stack[4];
+    Call c = { .nin = 0 };
+    weft_ctx *ctx;
+    const char *why = list_take((AtenList *)(uintptr_t)stack[0], c.in, MOST, &c.nin);
+
+    (void)nargs;
+    (void)nresults;
+    if (why != NULL)
+        refuse(&c, why);
+    take_index(&c, stack[1], stack[2]);
+    c.nodes = (int64_t)stack[3];
+    shim.string_text(task, &c.task);
+    if (c.message[0] == 0) {
+        ctx = state_enter();
+        if (ctx != NULL)
+            run(&c, ctx);
+        else
+            refuse(&c, "out of memory");
+        state_leave();
+    }
+    shim.string_delete(task);
+    if (c.message[0] == 0)
+        stack[0] = list_give(c.out, c.nout);
+    plain_free(c.in, c.nin);
+    plain_free(c.index, 2);
+    plain_free(c.out, c.nout);
+    if (c.message[0] != 0)
+        op_fail(c.message);
+}

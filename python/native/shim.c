@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Finds torch in the process and registers the operators with it.  A kernel of torch gets no
+ * pointer of ours, so what they share, torch's functions and one context, belongs to the process. */
+#include "shim.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+
+Shim shim;
+
+/* Torch's interface as of 2.10, which later versions keep: major in the first byte, then minor. */
+#define TORCH_VERSION ((uint64_t)2 << 56 | (uint64_t)10 << 48)
+
+static struct {
+    pthread_mutex_t lock;
+    weft_ctx *ctx;
+    uint32_t threads; /* that the context was told last */
+    bool loaded;
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static const struct {
+    const char *name;
+    size_t at; /* in Shim */
+} functions[] = {
+    { "aoti_torch_library_init_fragment", offsetof(Shim, library_init_fragment) },
+    { "aoti_torch_library_init_impl", offsetof(Shim, library_init_impl) },
+    { "aoti_torch_library_def", offsetof(Shim, library_def) },
+    { "torch_library_impl", offsetof(Shim, library_impl) },
+    { "torch_call_dispatcher", offsetof(Shim, call_dispatcher) },
+    { "torch_new_list_reserve_size", offsetof(Shim, list_new) },
+    { "torch_list_size", offsetof(Shim, list_size) },
+    { "torch_list_get_item", offsetof(Shim, list_get) },
+    { "torch_list_push_back", offsetof(Shim, list_push) },
+    { "torch_delete_list", offsetof(Shim, list_delete) },
+    { "torch_string_c_str", offsetof(Shim, string_text) },
+    { "torch_delete_string", offsetof(Shim, string_delete) },
+    { "aoti_torch_delete_tensor_object", offsetof(Shim, tensor_delete) },
+    { "aoti_torch_get_data_ptr", offsetof(Shim, tensor_data) },
+    { "aoti_torch_get_dim", offsetof(Shim, tensor_dim) },
+    { "aoti_torch_get_sizes", offsetof(Shim, tensor_sizes) },
+    { "aoti_torch_get_dtype", offsetof(Shim, tensor_dtype) },
+    { "aoti_torch_is_contiguous", offsetof(Shim, tensor_is_contiguous) },
+    { "aoti_torch_empty_strided", offsetof(Shim, tensor_empty) },
+    { "torch_parallel_for", offsetof(Shim, parallel_for) },
+    { "torch_get_num_threads", offsetof(Shim, num_threads) },
+};
+
+static const char *const types[6] = { /* by weft_type */
+    "aoti_torch_dtype_int32",    "aoti_torch_dtype_int64",   "aoti_torch_dtype_float16",
+    "aoti_torch_dtype_bfloat16", "aoti_torch_dtype_float32", "aoti_torch_dtype_float64",
+};
+
+static const char *find_functions(void *torch, void *c10)
+{
+    void *fn;
+
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        fn = dlsym(torch, functions[i].name);
+        if (fn == NULL)
+            return functions[i].name;
+        memcpy((char *)&shim + functions[i].at, &fn, sizeof fn);
+    }
+    for (int i = 0; i < 6; i++) {
+        int32_t (*get)(void);
+
+        fn = dlsym(torch, types[i]);
+        if (fn == NULL)
+            return types[i];
+        memcpy(&get, &fn, sizeof fn);
+        shim.dtype[i] = get();
+    }
+    /* The interface in C has no way to raise an error: c10::detail::torchCheckFail. */
+    fn = c10 == NULL ? NULL : dlsym(c10, "_ZN3c106detail14torchCheckFailEPKcS2_jS2_");
+    memcpy(&shim.fail, &fn, sizeof fn);
+    return fn == NULL ? "torchCheckFail" : NULL;
+}
+
+/* name(arguments) -> results; the raw ones are the same without a derivative, for inner calls. */
+static const struct {
+    const char *schema, *name;
+    Op *op;
+} ops[] = {
+    { "run(Tensor[] arrays, str program) -> Tensor[]", "run", op_run },
+    { "run_raw(Tensor[] arrays, str program) -> Tensor[]", "run_raw", op_run },
+    { "conv(Tensor[] arrays, Tensor rows, Tensor cols, SymInt nodes, str task) -> Tensor[]", "conv",
+      op_conv },
+    { "conv_raw(Tensor[] arrays, Tensor rows, Tensor cols, SymInt nodes, str task) -> Tensor[]",
+      "conv_raw", op_conv },
+};
+
+static const char *register_ops(void)
+{
+    AtenLibrary *define, *cpu;
+
+    if (shim.library_init_fragment("weft", "weft", 0, &define) != 0 ||
+        shim.library_init_impl("weft", "CPU", "weft", 0, &cpu) != 0)
+        return "torch refused the library of operators";
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (shim.library_def(define, ops[i].schema) != 0 ||
+            shim.library_impl(cpu, ops[i].name, ops[i].op, TORCH_VERSION) != 0)
+            return ops[i].schema;
+    return NULL; /* the libraries live as long as the process: deleting them takes the operators */
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&state.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&state.lock);
+}
+
+/* Registers the operators of the namespace weft with the torch of this process; a second call does
+ * nothing.  NULL, or what is missing: a name, or a word on it. */
+WEFT_API const char *weft_torch_load(void);
+const char *weft_torch_load(void)
+{
+    void *torch, *c10;
+    const char *fault;
+
+    if (state.loaded)
+        return NULL;
+    torch = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
+    c10 = dlopen("libc10.so", RTLD_NOLOAD | RTLD_LAZY);
+    if (torch == NULL)
+        return "libtorch_cpu.so is not loaded in this process";
+    fault = find_functions(torch, c10);
+    if (fault == NULL)
+        fault = register_ops();
+    if (fault == NULL)
+        pthread_atfork(before_fork, after_fork, after_fork);
+    state.loaded = fault == NULL;
+    return fault;
+}
+
+typedef struct Work {
+    weft_task *task;
+    void *arg;
+} Work;
+
+static void do_range(int64_t begin, int64_t end, void *user)
+{
+    Work *w = user;
+
+    for (int64_t i = begin; i < end; i++)
+        w->task(w->arg, i);
+}
+
+static void run_on_torch(void *user, int64_t n, weft_task *task, void *arg)
+{
+    Work w = { task, arg };
+
+    (void)user;
+    if (n == 1 || shim.parallel_for(0, n, 1, do_range, &w) != 0)
+        do_range(0, n, &w);
+}
+
+weft_ctx *state_enter(void)
+{
+    uint32_t threads = 1;
+
+    pthread_mutex_lock(&state.lock);
+    if (state.ctx == NULL)
+        state.ctx = weft_ctx_new();
+    if (state.ctx != NULL && shim.num_threads(&threads) == 0 && threads != state.threads) {
+        threads = threads < 1 ? 1 : threads > 1024 ? 1024 : threads;
+        if (weft_ctx_executor(state.ctx, run_on_torch, NULL, (int)threads) == WEFT_OK)
+            state.threads = threads;
+    }
+    return state.ctx;
+}
+
+void state_leave(void)
+{
+    pthread_mutex_unlock(&state.lock);
+}
+
+void op_fail(const char *message)
+{
+    shim.fail("weft", "weft", 0, message);
+}
+
+/* A copy in C order without gaps; takes `handle` over. */
+static AtenTensor *contiguous(AtenTensor *handle)
+{
+    Value stack[2] = { (Value)(uintptr_t)handle, 0 }; /* 0: torch.contiguous_format */
+
+    if (shim.call_dispatcher("aten::contiguous", "", stack, TORCH_VERSION) != 0)
+        return NULL;
+    return (AtenTensor *)(uintptr_t)stack[0];
+}
+
+static bool find_type(int32_t dtype, weft_type *out)
+{
+    for (int i = 0; i < 6; i++)
+        if (shim.dtype[i] == dtype) {
+            *out = (weft_type)i;
+            return true;
+        }
+    return false;
+}
+
+bool plain_take(AtenTensor *handle, Plain *out, const char **why)
+{
+    bool is_plain = false;
+    int64_t ndim = 0, *sizes = NULL;
+    int32_t dtype = 0;
+
+    *out = (Plain){ .handle = handle };
+    *why = "torch refused to give a tensor without gaps";
+    if (shim.tensor_is_contiguous(handle, &is_plain) == 0 && !is_plain)
+        out->handle = contiguous(handle);
+    if (out->handle == NULL || shim.tensor_dim(out->handle, &ndim) != 0 ||
+        shim.tensor_sizes(out->handle, &sizes) != 0 ||
+        shim.tensor_dtype(out->handle, &dtype) != 0 ||
+        shim.tensor_data(out->handle, &out->data) != 0)
+        return false;
+    *why = "a tensor of more than 32 dimensions, or of a type other than int32, int64, float16, "
+           "bfloat16, float32 and float64";
+    if (ndim > WEFT_MAX_NDIM || !find_type(dtype, &out->type))
+        return false;
+    out->ndim = (int)ndim;
+    if (ndim > 0)
+        memcpy(out->shape, sizes, (size_t)ndim * sizeof *sizes);
+    return true;
+}
+
+bool plain_new(weft_type type, int ndim, const int64_t *shape, Plain *out)
+{
+    int64_t stride[WEFT_MAX_NDIM], n = 1;
+
+    *out = (Plain){ .ndim = ndim, .type = type };
+    for (int i = ndim - 1; i >= 0; i--) {
+        out->shape[i] = shape[i];
+        stride[i] = n;
+        n *= shape[i] > 0 ? shape[i] : 1;
+    }
+    return shim.tensor_empty(ndim, out->shape, stride, shim.dtype[type], 0, 0, &out->handle) == 0 &&
+           shim.tensor_data(out->handle, &out->data) == 0;
+}
+
+void plain_free(Plain *p, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (p[i].handle != NULL)
+            shim.tensor_delete(p[i].handle);
+}
+
+const char *list_take(AtenList *list, Plain *out, int most, int *count)
+{
+    size_t n = 0;
+    const char *why = NULL, *fault = NULL;
+    Value v;
+
+    shim.list_size(list, &n);
+    for (size_t i = 0; i < n && shim.list_get(list, i, &v) == 0; i++) {
+        AtenTensor *t = (AtenTensor *)(uintptr_t)v;
+
+        if (*count == most) {
+            fault = "more arrays than this operator takes";
+            shim.tensor_delete(t);
+        } else if (!plain_take(t, &out[(*count)++], &why)) {
+            fault = why;
+        }
+    }
+    shim.list_delete(list);
+    return fault;
+}
+
+Value list_give(Plain *p, int n)
+{
+    AtenList *list = NULL;
+
+    if (shim.list_new((size_t)n, &list) != 0)
+        op_fail("out of memory");
+    for (int i = 0; i < n; i++) {
+        shim.list_push(list, (Value)(uintptr_t)p[i].handle);
+        p[i].handle = NULL;
+    }
+    return (Value)(uintptr_t)list;
+}

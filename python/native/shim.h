@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * What Weft uses of torch's stable C interface, declared by hand: torch's own headers are C++.  All
+ * functions are found in the libtorch that the process has loaded, so there is no link to torch.
+ * The files of this folder become libweft_torch, on top of weft.h alone. */
+#ifndef WEFT_SHIM_H
+#define WEFT_SHIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <weft.h>
+
+typedef uint64_t Value; /* torch's StableIValue: an integer, or a handle that the receiver owns */
+typedef struct AtenTensor AtenTensor;
+typedef struct AtenList AtenList;
+typedef struct AtenString AtenString;
+typedef struct AtenLibrary AtenLibrary;
+typedef void Op(Value *stack, uint64_t nargs, uint64_t nresults);
+
+/* Each function returns 0, or anything else for a failure; types are asked for once. */
+typedef struct Shim {
+    int32_t (*library_init_fragment)(const char *space, const char *file, uint32_t line,
+                                     AtenLibrary **out);
+    int32_t (*library_init_impl)(const char *space, const char *key, const char *file,
+                                 uint32_t line, AtenLibrary **out);
+    int32_t (*library_def)(AtenLibrary *, const char *schema);
+    int32_t (*library_impl)(AtenLibrary *, const char *name, Op *, uint64_t version);
+    int32_t (*call_dispatcher)(const char *name, const char *overload, Value *stack,
+                               uint64_t version);
+    int32_t (*list_new)(size_t n, AtenList **out);
+    int32_t (*list_size)(AtenList *, size_t *out);
+    int32_t (*list_get)(AtenList *, size_t i, Value *out);
+    int32_t (*list_push)(AtenList *, Value);
+    int32_t (*list_delete)(AtenList *);
+    int32_t (*string_text)(AtenString *, const char **out);
+    int32_t (*string_delete)(AtenString *);
+    int32_t (*tensor_delete)(AtenTensor *);
+    int32_t (*tensor_data)(AtenTensor *, void **out);
+    int32_t (*tensor_dim)(AtenTensor *, int64_t *out);
+    int32_t (*tensor_sizes)(AtenTensor *, int64_t **out);
+    int32_t (*tensor_dtype)(AtenTensor *, int32_t *out);
+    int32_t (*tensor_is_contiguous)(AtenTensor *, bool *out);
+    int32_t (*tensor_empty)(int64_t ndim, const int64_t *sizes, const int64_t *strides,
+                            int32_t dtype, int32_t device, int32_t device_index,
+                            AtenTensor **out);
+    int32_t (*parallel_for)(int64_t begin, int64_t end, int64_t grain,
+                            void (*fn)(int64_t begin, int64_t end, void *), void *);
+    int32_t (*num_threads)(uint32_t *out);
+    /* C++'s throw, with a message; it does not return */
+    void (*fail)(const char *function, const char *file, uint32_t line, const char *message);
+    int32_t dtype[6]; /* by weft_type */
+} Shim;
+
+/* What the process has of torch, once weft_torch_load has found it. */
+extern Shim shim;
+
+enum { MOST_ARRAYS = 24 }; /* that an operator takes or gives */
+
+/* A tensor as the library sees it: without gaps. */
+typedef struct Plain {
+    AtenTensor *handle; /* owned; NULL: none */
+    void *data;
+    int64_t shape[WEFT_MAX_NDIM];
+    int ndim;
+    weft_type type;
+} Plain;
+
+/* Makes `handle`, which is taken over, plain.  False: torch refused, or a type that the library has
+ * not; then *why says so. */
+bool plain_take(AtenTensor *handle, Plain *out, const char **why);
+bool plain_new(weft_type type, int ndim, const int64_t *shape, Plain *out);
+void plain_free(Plain *p, int n);
+/* The tensors of a list, which goes, made plain; how many is added to *count.  NULL, or what is wrong;
+ * those taken are the caller's either way. */
+const char *list_take(AtenList *list, Plain *out, int most, int *count);
+/* A list that owns them. */
+Value list_give(Plain *p, int n);
+
+/* The one context of the operators; whoever uses it holds it from here to state_leave.  Kernels run
+ * on torch's threads, as many as torch wants now.  NULL: out of memory. */
+weft_ctx *state_enter(void);
+void state_leave(void);
+
+/* Throws what the operators of this process cannot go on with; does not return. */
+void op_fail(const char *message);
+
+Op op_run, op_conv; /* run.c, conv.c */
+
+#endif

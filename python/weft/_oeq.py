@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+"""TensorProduct and TensorProductConv: modules of torch with the names and arguments of
+OpenEquivariance, on Weft's operators."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Optional
+
+import torch
+
+from ._problem import TPProblem, type_of
+from ._sparse import bad
+from ._torch import _DTYPES, run
+from ._torch_conv import conv
+
+
+def torch_to_oeq_dtype(dtype: torch.dtype) -> type:
+    """The NumPy type of a dtype of torch, for irrep_dtype and weight_dtype."""
+    return TPProblem("0e", "0e", "0e", [(0, 0, 0, "uuu", False)], irrep_dtype=dtype).irrep_dtype
+
+
+def as_type(x: torch.Tensor, dtype: torch.dtype, name: str, width: int) -> torch.Tensor:
+    """An operand in the dtype of the problem: autocast may have left another."""
+    if x.shape[-1:] != (width,):
+        raise bad(name, f"{width} elements in the last dimension", tuple(x.shape))
+    return x if x.dtype == dtype else x.to(dtype)
+
+
+class _Problem(torch.nn.Module):
+    """A problem, and the dtypes of its operands.  There are no parameters and no buffers."""
+
+    def __init__(self, problem: TPProblem):
+        super().__init__()
+        if not isinstance(problem, TPProblem):
+            raise bad("problem", "a weft.TPProblem", type(problem).__name__)
+        self.config = self.input_args = problem
+        self._dtype, self._weight_dtype = _DTYPES[problem.type], _DTYPES[problem.weight_type]
+        self.weight_numel = problem.weight_numel
+
+    def reorder_weights_from_e3nn(self, weights: torch.Tensor, has_batch_dim: bool = True) -> torch.Tensor:
+        """Weights are in e3nn's order here."""
+        return weights
+
+    def reorder_weights_to_e3nn(self, weights: torch.Tensor, has_batch_dim: bool = True) -> torch.Tensor:
+        return weights
+
+    def _operands(self, x, y, w):
+        p = self.config
+        out = [as_type(x, self._dtype, "X", p.irreps_in1.dim), as_type(y, self._dtype, "Y", p.irreps_in2.dim)]
+        if p.weights != "none":
+            out.append(as_type(w, self._weight_dtype, "W", self.weight_numel))
+        return out
+
+    def extra_repr(self) -> str:
+        return repr(self.config)
+
+
+class TensorProduct(_Problem):
+    """Z = X x Y by weights W, a row for each item; W is one row for all where weights are shared."""
+
+    def __init__(self, problem: TPProblem, torch_op: bool = True, use_opaque: bool = False):
+        super().__init__(problem)
+        self._program = "o3 " + problem.spec("tp")
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, W: Optional[torch.Tensor] = None) -> torch.Tensor:
+        return run(self._program, self._operands(x, y, W))[0]
+
+
+class TensorProductConv(_Problem):
+    """Z[row] = the sum over edges k with rows[k] == row of X[cols[k]] x Y[k] by weights W[k].
+
+    Results have the same bits for any number of threads, with `deterministic` or without.  `kahan` is
+    accepted; sums are in the order of the senders.  `rows` and `cols` may be in any order and of int32
+    or int64; num_rows is the number of rows of Z (as many as X has)."""
+
+    def __init__(self, problem: TPProblem, torch_op: bool = True, deterministic: bool = False,
+                 kahan: bool = False, use_opaque: bool = False):
+        super().__init__(problem)
+        self.deterministic, self.kahan = deterministic, kahan
+        self._spec = problem.spec("conv")
+
+    def forward(self, X: torch.Tensor, Y: torch.Tensor, W: Optional[torch.Tensor], rows: torch.Tensor,
+                cols: torch.Tensor, sender_perm: Optional[torch.Tensor] = None,
+                num_rows: Optional[int] = None) -> torch.Tensor:
+        nodes = X.shape[0] if num_rows is None else num_rows
+        return conv(self._spec, self._operands(X, Y, W), rows, cols, nodes)

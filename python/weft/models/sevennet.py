@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+"""SevenNet: its convolution, with gather and sum, becomes one operator.  A module keeps its parameters
+and what it had for a tensor product, and so its state dict; only its class changes."""
+
+from __future__ import annotations
+
+from typing import List, Tuple
+
+import torch
+from sevenn import _keys as KEY
+from sevenn.nn.convolution import IrrepsConvolution
+
+from .._problem import TPProblem
+from .._torch_conv import conv
+from ..o3 import _TYPE_OF
+
+
+class Convolution(IrrepsConvolution):
+    """IrrepsConvolution of which no edge has features in memory."""
+
+    def weft_spec(self, dtype: torch.dtype) -> str:
+        """The problem for features of this type, made once."""
+        specs = self.__dict__.setdefault("_weft_specs", {})
+        if dtype not in specs:
+            k = self.convolution_kwargs
+            problem = TPProblem(k["irreps_in1"], k["irreps_in2"], k["irreps_out"], k["instructions"],
+                                shared_weights=False, irrep_dtype=_TYPE_OF[dtype],
+                                weight_dtype=_TYPE_OF[dtype])
+            specs[dtype] = problem.spec("conv")
+        return specs[dtype]
+
+    def forward(self, data):
+        x = data[self.key_x]
+        if self.is_parallel:
+            x = torch.cat([x, data[KEY.NODE_FEATURE_GHOST]])
+        weight = self.weight_nn(data[self.key_weight_input])
+        edges = data[self.key_edge_idx]
+        x = conv(self.weft_spec(x.dtype), [x, data[self.key_filter], weight], edges[0], edges[1],
+                 x.shape[0])
+        x = x.div(self.denominator)
+        if self.is_parallel:
+            x = torch.tensor_split(x, data[KEY.NLOCAL])[0]
+        data[self.key_x] = x
+        return data
+
+
+def replace(model: torch.nn.Module) -> List[Tuple[str, str]]:
+    out = []
+    for name, module in model.named_modules():
+        if type(module) is IrrepsConvolution and module.layer_instantiated:
+            module.__class__ = Convolution
+            out.append((name, f"convolution over edges, {module.convolution_kwargs['irreps_in1']} -> "
+                              f"{module.convolution_kwargs['irreps_out']}"))
+    return out
