@@ -45,6 +45,8 @@ table() { # what takes longest comes first, so that the two lanes end together
     row grad                fast  400 build          "WEFT_TEST_SCALE=$scale $r/weft_grad all examples"
     row asan/grad           full  240 build-asan     "WEFT_TEST_SCALE=10 $a/weft_grad all examples"
     row python              full 1200 -              "bash tests/python/run.sh full"
+    row python/o3           full 1200 python         "bash tests/python/run.sh o3"
+    row python/o3_04        full 1200 python         "bash tests/python/run.sh o3_04"
     row structure/selftest  full  300 -              "bash tests/structure/selftest.sh"
     row coverage            full  900 -              "tests/coverage.sh"
     row analyzer            full  900 -              "tests/tree.sh analyzer"

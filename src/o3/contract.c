@@ -119,7 +119,8 @@ static void add_coupling(Writer *w, Level *to, const Coupling *c)
     to->at[to->n++] = *c;
 }
 
-/* In MACE's order: by what stands to the left, then by slot; in the end by irrep. */
+/* In MACE's order: by what stands to the left, then by slot; in the end, from two inputs on, by
+ * irrep. */
 static void next_level(Writer *w, int degree)
 {
     const Level *from = &w->level[degree];
@@ -137,6 +138,10 @@ static void next_level(Writer *w, int degree)
                 c = couple(w, &from->at[k], degree, slot, ir);
                 add_coupling(w, &raw, &c);
             }
+    if (degree == 0) {
+        *to = raw;
+        return;
+    }
     for (int p = 0; p <= 2 * O3_MAX_L + 1; p++)
         for (int k = 0; k < raw.n; k++)
             if (2 * raw.at[k].ir.l + (raw.at[k].ir.p > 0) == p)

@@ -3,8 +3,10 @@
 # Copyright The Weft authors
 #
 # Installs the package into .venv with pip, as its users do, and runs the tests of this folder.
-# `full` installs torch, e3nn, ase and matscipy too, to compare with.  What cannot be installed is skipped.
-# Usage: tests/python/run.sh [fast|full] [PYTEST OPTIONS]
+# `full` installs torch, e3nn, ase and matscipy too, to compare with.  `o3` and `o3_04` run the tests of
+# that folder, in what `full` has installed: tensor products against e3nn, and against e3nn 0.4 and MACE,
+# which need an environment of their own, build/e3nn-0.4.  What cannot be installed is skipped.
+# Usage: tests/python/run.sh [fast|full|o3|o3_04] [PYTEST OPTIONS]
 set -u
 cd "$(dirname "$0")/../.."
 tier=${1:-fast}
@@ -15,6 +17,29 @@ skip() { echo "skipped: $1: $2"; }
 install() { timeout 900 .venv/bin/pip install -q --disable-pip-version-check --retries 1 "$@"; }
 has() { .venv/bin/python -c "import $1" 2>/dev/null; }
 
+run() { exec "$1/bin/python" -m pytest -q -p no:cacheprovider "${@:2}"; }
+
+# It sees the packages of .venv behind its own.
+install_04() {
+    local env=build/e3nn-0.4
+    "$env/bin/python" -c 'import e3nn, sys; sys.exit(e3nn.__version__ != "0.4.4")' 2>/dev/null &&
+        ls "$env"/lib/python3*/site-packages/mace >/dev/null 2>&1 && return
+    [ -z "${WEFT_NO_INSTALL:-}" ] && rm -rf "$env" && .venv/bin/python -m venv "$env" &&
+        .venv/bin/python -c 'import site; print(site.getsitepackages()[0])' \
+            >"$(echo "$env"/lib/python3*/site-packages)/behind.pth" &&
+        timeout 600 "$env/bin/pip" install -q --disable-pip-version-check --retries 1 --no-deps \
+            e3nn==0.4.4 mace-torch==0.3.16
+}
+
+if [ "$tier" = o3 ] || [ "$tier" = o3_04 ]; then
+    if ! { has torch && has e3nn; }; then
+        skip "tensor products against e3nn" "torch and e3nn are not installed"
+        exit 0
+    fi
+    [ "$tier" = o3 ] && run .venv tests/python/o3 "$@"
+    install_04 || { skip "e3nn 0.4 and MACE" "they cannot be installed"; exit 0; }
+    run build/e3nn-0.4 tests/python/o3_04 "$@"
+fi
 python=$(command -v python3) || { skip "Python package" "python3 is not installed"; exit 0; }
 if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 8))'; then
     skip "Python package" "$("$python" --version) is older than 3.8"
@@ -40,4 +65,4 @@ for peer in ase matscipy; do # each alone: one that cannot be installed does not
 done
 install --no-build-isolation --no-deps --force-reinstall . ||
     { echo "pip install . failed"; exit 1; }
-exec .venv/bin/python -m pytest -q -p no:cacheprovider tests/python "$@"
+run .venv tests/python --ignore tests/python/o3 --ignore tests/python/o3_04 "$@"

@@ -137,6 +137,16 @@ def test_only_what_is_wanted_is_computed():
         layer.backward(z, **given, wrt="z")
 
 
+def test_a_product_without_paths_is_0():
+    layer = weft.Product("2x0e", "0e", "0o", mode="uvw", weights="shared")
+    x, y, w = (np.ones(s, np.float32) for s in ((3, 2), (3, 1), 0))
+    given = (x, y) if layer.weight_numel == 0 and "Wt" not in layer._args else (x, y, w)
+    z = layer(*given)
+    assert z.shape == (3, 1) and not z.any()
+    for d in (layer.backward(z, *given), layer.double_backward(z, *given, ddx=x)):
+        assert d["x"].shape == (3, 2) and not any(v.any() for v in d.values())
+
+
 def test_facts_of_a_problem():
     layer = weft.Product("2x0e + 1o", "0e + 1o", "1o", mode="uvu")
     assert str(layer.irreps_out) == "2x1o+1x1o" and layer.weight_numel == 3
