@@ -155,15 +155,22 @@ class Convolution(_Layer):
             setattr(given, field, array.ctypes.data)
         return given, keep
 
-    def _out(self, edges: Edges, wrt: Names, *more: str) -> Tuple[Any, Dict[str, np.ndarray]]:
+    def _out(self, edges: Edges, wrt: Names, given: Optional[Dict[str, np.ndarray]],
+             *more: str) -> Tuple[Any, Dict[str, np.ndarray]]:
         known = [n for n in _OPERANDS if self._rows(edges, n)[0] != ()] + list(more)
+        if wrt is None and given is not None:
+            wrt = list(given)
         names = known if wrt is None else [wrt] if isinstance(wrt, str) else list(wrt)
         to, out = _lib.ConvArrays(), {}
         for name in names:
             if name not in known:
                 raise bad("wrt", f"some of {', '.join(known)}", repr(name))
-            shape, type = self._rows(edges, "z" if name == "dz" else name)
-            out[name] = np.empty(shape, _array.dtype_of(type))
+            like = "z" if name == "dz" else name
+            shape, type = self._rows(edges, like)
+            if given is not None and name in given:
+                out[name] = self._array(edges, f"out[{name!r}]", given[name], like, True)
+            else:
+                out[name] = np.empty(shape, _array.dtype_of(type))
             if name != "dz":
                 setattr(to, _lib.ConvArrays._fields_[_OPERANDS.index(name)][0],
                         out[name].ctypes.data)
@@ -189,31 +196,32 @@ class Convolution(_Layer):
     __call__ = forward
 
     def backward(self, edges: Edges, dz: Any, x: Any, y: Any, weight: Any = None,
-                 matrix: Any = None, *, wrt: Names = None) -> Dict[str, np.ndarray]:
+                 matrix: Any = None, *, wrt: Names = None,
+                 out: Optional[Dict[str, np.ndarray]] = None) -> Dict[str, np.ndarray]:
         """Given dz, the gradient of some number by z: its gradients by "x", "y", "weight" and
-        "matrix", or by those in `wrt`."""
+        "matrix", or by those in `wrt`; into the arrays of `out` where these are there."""
         given, _keep = self._in(edges, (x, y, weight, matrix))
         rows = self._array(edges, "dz", dz, "z")
-        to, out = self._out(edges, wrt)
+        to, made = self._out(edges, wrt, out)
         self._call(lib.weft_conv_backward, edges, ctypes.byref(given), rows.ctypes.data,
                    ctypes.byref(to))
-        return out
+        return made
 
     def double_backward(self, edges: Edges, dz: Any, x: Any, y: Any, weight: Any = None,
                         matrix: Any = None, *, ddx: Any = None, ddy: Any = None,
-                        ddweight: Any = None, ddmatrix: Any = None,
-                        wrt: Names = None) -> Dict[str, np.ndarray]:
+                        ddweight: Any = None, ddmatrix: Any = None, wrt: Names = None,
+                        out: Optional[Dict[str, np.ndarray]] = None) -> Dict[str, np.ndarray]:
         """Given ddx, ddy, ddweight and ddmatrix, the gradients of some number by what `backward` gives
         (None is 0): its gradients by what `backward` takes, the operands and "dz", or by those in
-        `wrt`."""
+        `wrt`; `out` as there."""
         given, _keep = self._in(edges, (x, y, weight, matrix))
         along, _keep2 = self._in(edges, (ddx, ddy, ddweight, ddmatrix), "dd")
         rows = self._array(edges, "dz", dz, "z")
-        to, out = self._out(edges, wrt, "dz")
+        to, made = self._out(edges, wrt, out, "dz")
         self._call(lib.weft_conv_double_backward, edges, ctypes.byref(given), rows.ctypes.data,
                    ctypes.byref(along), ctypes.byref(to),
-                   out["dz"].ctypes.data if "dz" in out else None)
-        return out
+                   made["dz"].ctypes.data if "dz" in made else None)
+        return made
 
 
 def _made(spec: str) -> Convolution:

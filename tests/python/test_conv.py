@@ -120,6 +120,10 @@ def test_gradients_that_are_not_wanted_change_nothing(rng):
         assert list(some) == ([names] if isinstance(names, str) else names)
         for n, a in some.items():
             np.testing.assert_allclose(a, every[n], atol=1e-13)
+    room = {"y": np.empty_like(at["y"]), "x": np.empty_like(at["x"])}
+    some = conv.backward(edges, dz, **at, out=room)
+    assert some["y"] is room["y"] and some["x"] is room["x"] and list(some) == ["y", "x"]
+    np.testing.assert_allclose(room["x"], every["x"], atol=1e-13)
     ddx = rng.standard_normal(at["x"].shape)
     g = conv.double_backward(edges, dz, **at, ddx=ddx, wrt=["x", "dz"])
     assert list(g) == ["x", "dz"] and not g["x"].any()
