@@ -94,6 +94,7 @@ static void vectors(Kernel *k, const Aim *aim)
 static void ahead(Kernel *k, const Aim *aim)
 {
     lower_ahead(k, aim->sched.step[SCHED_AHEAD]);
+    lower_next(k, aim->sched.step[SCHED_AHEAD]);
 }
 
 static void streams(Kernel *k, const Aim *aim)

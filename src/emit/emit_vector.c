@@ -291,7 +291,7 @@ void emit_ahead(Emit *o, const Node *n)
         emit_line(o);
         text_str(o->out, "__builtin_prefetch(&");
         emit_place(o, n->out);
-        text_str(o->out, o->inner > 1 ? ", 0, 2);" : ");");
+        text_str(o->out, n->far || o->inner > 1 ? ", 0, 2);" : ");");
     }
     o->reg = 0;
 }

@@ -167,7 +167,7 @@ static void put_node(Words *o, const Node *n, const char *label)
     put_name(o, label);
     put(o, (uint64_t)n->kind << 32 | (uint64_t)n->op << 16 | (uint64_t)n->how << 8 | n->fault);
     put(o, (uint64_t)(n->lanes > 1 ? n->lanes : 1) << 32 | (unsigned)n->nat);
-    put(o, (uint64_t)(n->regs > 1 ? n->regs : 1) << 1 | n->stream);
+    put(o, (uint64_t)(n->regs > 1 ? n->regs : 1) << 2 | (uint64_t)n->far << 1 | n->stream);
     put_name(o, n->axis == NULL ? NULL : n->axis->name);
     put_expr(o, n->lo);
     put_expr(o, n->hi);

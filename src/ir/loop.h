@@ -60,6 +60,7 @@ struct Node {
     Fault fault;
     AssignOp op;
     bool stream;       /* N_STORE: past the caches, a hint */
+    bool far;          /* N_AHEAD: wanted after much else, so for the second cache */
     Expr *out, *value; /* N_STORE: out is OP_cell or OP_local */
     int nat;
     At *at;

@@ -331,7 +331,7 @@ static bool insert(Parser *s, Node *n)
     return true;
 }
 
-/* "ahead" element; false: there is none here. */
+/* "ahead" ["far"] element; false: there is none here. */
 static bool ahead_of(Parser *s, Node *n)
 {
     Lex ahead;
@@ -340,6 +340,9 @@ static bool ahead_of(Parser *s, Node *n)
         return false;
     parse_take(s, TOK_NAME);
     n->kind = N_AHEAD;
+    n->far = parse_is(s, "far") && after_name(s, &ahead) == TOK_NAME;
+    if (n->far)
+        parse_take(s, TOK_NAME);
     n->out = parse_cell(s);
     return true;
 }

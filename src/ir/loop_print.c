@@ -258,7 +258,7 @@ static void print_node(Tree *t, const Node *n, const char *label)
         text_f(t->o.out, " else %s\n", loop_fault_word(n->fault));
         break;
     case N_AHEAD:
-        print_target(t, "ahead ", n->out);
+        print_target(t, n->far ? "ahead far " : "ahead ", n->out);
         text_char(t->o.out, '\n');
         break;
     case N_BUILD: print_build(t, n, label); break;

@@ -107,6 +107,10 @@ void lower_together(Kernel *);
  * bytes are on their way; 0: not at all. */
 void lower_ahead(Kernel *, int bytes);
 
+/* next.c: phases that read rows one after the other ask for pieces of rows to come, so that about
+ * this many bytes are on their way; 0: not at all. */
+void lower_next(Kernel *, int bytes);
+
 /* stream.c: stores in lanes, of what no phase reads, go past the caches, where all rows that a
  * phase touches are so many bytes; 1: always, 0: never. */
 void lower_streams(Kernel *, int64_t bytes);

@@ -84,6 +84,15 @@ static void see_row(Expr *e, void *ctx)
     r->bytes = bytes;
 }
 
+int64_t lower_row_bytes(Prog *p, const Node *phase)
+{
+    Rows r = { .p = p, .phase = phase };
+    Memo met = { 0 };
+
+    loop_visit(p, phase, see_row, &r, &met);
+    return r.bytes;
+}
+
 static bool may_stream(const Stream *s, const Node *n)
 {
     return n->kind == N_STORE && n->op == A_SET && n->nat == 0 && n->out->op == OP_cell &&
@@ -113,15 +122,13 @@ static Node *stream(const Stream *s, Node *n, bool lanes)
 /* The iterations that touch so many bytes; -1: as far as known, none do. */
 static int64_t least_of(Prog *p, const Node *phase, int64_t bytes)
 {
-    Rows r = { .p = p, .phase = phase };
-    Memo met = { 0 };
+    int64_t row = bytes > 1 ? lower_row_bytes(p, phase) : 0;
 
     if (bytes <= 1)
         return 0;
-    loop_visit(p, phase, see_row, &r, &met);
-    if (r.bytes == 0 || phase->hi->op == OP_int)
-        return r.bytes > 0 && phase->hi->i >= bytes / r.bytes ? 0 : -1;
-    return bytes / r.bytes + 1;
+    if (row == 0 || phase->hi->op == OP_int)
+        return row > 0 && phase->hi->i > bytes / row ? 0 : -1;
+    return bytes / row + 1;
 }
 
 void lower_streams(Kernel *k, int64_t bytes)

@@ -78,6 +78,7 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
             lower_together(k);
         lower_blocks(k);
         lower_ahead(k, s->seed % 2 == 0 ? 4096 : 64);
+        lower_next(k, s->seed % 2 == 0 ? 64 : 0);
         if (s->seed % 3 == 1)
             lower_streams(k, s->seed % 2 == 0 ? 1 : 256);
         if (s->seed % 3 != 0)

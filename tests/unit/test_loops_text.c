@@ -111,6 +111,7 @@ TEST(registers_of_lanes_sums_over_lanes_and_hints_read_back)
                        "    C[i] = s + t\n"
                        "phase e for i in 0..m\n"
                        "    ahead X[i + 64]\n"
+                       "    ahead far X[i + 65]\n"
                        "    C[i] += X[i]\n";
 
     reads_as(L, text, text);
@@ -128,12 +129,14 @@ TEST(trees_that_differ_in_registers_or_hints_differ)
                         L "phase c vector for i in 0..m step 8 by 2\n    C[i] = 1\n",
                         L "phase c vector for i in 0..m step 8 by 2\n    ahead X[i]\n    C[i] = 1\n",
                         L "phase c vector for i in 0..m step 8 by 2\n    ahead X[i + 1]\n"
+                          "    C[i] = 1\n",
+                        L "phase c vector for i in 0..m step 8 by 2\n    ahead far X[i + 1]\n"
                           "    C[i] = 1\n" };
     Bed b;
 
     bed_open(&b);
-    for (int i = 0; i < 4; i++)
-        for (int k = 0; k < 4; k++)
+    for (int i = 0; i < 5; i++)
+        for (int k = 0; k < 5; k++)
             CHECK_EQ(ir_equal(bed_read(&b, a[i]), bed_read(&b, a[k])), i == k);
     bed_close(&b);
 }
