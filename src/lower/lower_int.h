@@ -48,7 +48,7 @@ bool lower_has_local(Prog *, Expr *);
 bool lower_is_kept(Prog *, const Node *phase, Expr *e, Memo *);
 Node *lower_renamed(Prog *, Node *); /* a copy with lets of its own */
 
-/* stream.c: what an iteration of a phase has of all arrays that have a row for each; 0: none has. */
+/* stream.c: bytes that an iteration of a phase has of all arrays with a row for each; 0: none. */
 int64_t lower_row_bytes(Prog *, const Node *phase);
 
 /* inside.c: whether the element surely exists wherever its locals do. */

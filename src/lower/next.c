@@ -61,11 +61,10 @@ static void put_hints(const Next *t, int i, const char *label, NodeList *out)
         Expr *at = lower_add(t->p, t->cell[i]->arg[0],
                              ir_int(t->p, far + (int64_t)k * t->loop->lanes));
 
-        lower_append(t->p, out,
-                     loop_node(t->p, &(Node){ .kind = N_AHEAD,
-                                              .far = true,
-                                              .label = label,
-                                              .out = loop_cell(t->p, t->cell[i]->buf, &at, 1, 1) }));
+        Node hint = { .kind = N_AHEAD, .far = true, .label = label };
+
+        hint.out = loop_cell(t->p, t->cell[i]->buf, &at, 1, 1);
+        lower_append(t->p, out, loop_node(t->p, &hint));
     }
 }
 
