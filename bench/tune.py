@@ -86,8 +86,8 @@ PROBLEMS = {
     "spmm-uniform": ("spmm", "uniform", 10000, 100000, dict(f=64)),
     "spmm-power": ("spmm", "power", 10000, 200000, dict(f=128)),
     "spmm-band": ("spmm", "band", 10000, 110000, dict(f=32)),
-    "spmm-block": ("spmm", "block", 4096, 200000, dict(f=128)),
-    "spmm-block+": ("spmm", "block+", 4096, 100000, dict(f=256)),
+    "spmm-block": ("spmm", "block", 4096, 200000, dict(f=64)),
+    "spmm-block+": ("spmm", "block+", 4096, 200000, dict(f=64)),
     "sddmm-uniform": ("sddmm", "uniform", 20000, 100000, dict(f=128)),
     "sddmm-power": ("sddmm", "power", 10000, 150000, dict(f=64)),
     "sddmm-block": ("sddmm", "block", 4096, 100000, dict(f=256)),
@@ -135,13 +135,21 @@ class Problem:
         return run
 
 
+def heat(run):
+    """A kernel is compiled for its sizes when it has run for a tenth of a second."""
+    run()
+    until = time.perf_counter() + 0.15
+    while time.perf_counter() < until:
+        run()
+
+
 def search(o):
-    """One search; how long it took, and what it found."""
+    """One search of a kernel that is in use; how long it took, and what it found."""
     from weft import _lib
     p = Problem(o.only)
     run = p.run_of(None)
     opt, out = _lib.Tune(o.most, o.top, _lib.TUNE_FN(), None), _lib.Tuned()
-    run()
+    heat(run)
     began = time.perf_counter()
     p.ok(p.lib.weft_kernel_tune(run.kernel._handle, run.args, ctypes.byref(opt), ctypes.byref(out)))
     return dict(seconds=time.perf_counter() - began, schedule=out.schedule.decode(), points=out.points,
@@ -149,15 +157,12 @@ def search(o):
 
 
 def compare(o):
-    """Milliseconds of each schedule, in turns.  A kernel is compiled for its sizes when it has run
-    for a tenth of a second, so each does that first."""
+    """Milliseconds of each schedule, in turns."""
     p = Problem(o.only)
     runs = {name: p.run_of(s) for name, s in json.loads(o.schedules).items()}
     times = {name: [] for name in runs}
     for run in runs.values():
-        until = time.perf_counter() + 0.15
-        while time.perf_counter() < until:
-            run()
+        heat(run)
     for _ in range(ROUNDS):
         for name, run in runs.items():
             began, many = time.perf_counter(), 0

@@ -52,7 +52,7 @@ enum { COST_GATHERS = 8 };
 typedef struct CostGather { /* rows of an array at places that only the data tell */
     const Buf *buf;
     double count;           /* rows that are read, or for a scatter read and written */
-    double far;             /* of these, that are not in the cache line of the one before */
+    double far;             /* of these, in another cache line than the one before and the next */
     double row, table;      /* bytes of a row, and of the array */
     double element;         /* bytes */
     /* The table of this many bytes, of which every row is as likely as any other, that a cache
@@ -60,6 +60,7 @@ typedef struct CostGather { /* rows of an array at places that only the data tel
     double like;
     bool write;
     bool shared; /* several rows of a block take the same: a tile of sums */
+    bool fixed;  /* by a loop of one length, which is foreseen */
 } CostGather;
 
 typedef struct CostShape {
@@ -69,6 +70,7 @@ typedef struct CostShape {
     double chunk;         /* largest share of the work that has to be done by one thread */
     double straight[2], straight_loads; /* flops and loads of what has no gathered row of its own */
     double rows;          /* loops that are begun whose length only the data tell */
+    double alone;         /* single elements of statements that gather no rows */
     CostGather gather[COST_GATHERS];
     int ngather;
 } CostShape;

@@ -10,12 +10,15 @@
 #define GIGA 1e9
 
 /* Cycles, about: of a multiply-add until the next can use it; of what an entry takes beside its
- * vectors (index, value, address, loop); of a hint; of a single element at an index; of a loop that
- * ends where nobody has foreseen it. */
+ * vectors (index, value, address, loop), less where its loop is foreseen; of a hint; of a single
+ * element at an index, beside other work and alone; of a loop that ends where nobody has foreseen
+ * it. */
 #define CHAIN 4.0
 #define ENTRY 5
+#define FORESEEN 2
 #define HINT 0.5
-#define SINGLE 1.5
+#define SINGLE 1
+#define ALONE 8
 #define ROW 16
 /* What of the peak a tile of registers reaches. */
 #define REACHED 0.7
@@ -65,7 +68,7 @@ static double entry_cycles(const CostGather *g, const CostLoops *l)
 
     if (l->registers == 0) /* what is added to is in memory: a load and a store more each time */
         loads += 2 * vectors;
-    return panels * fmax(slices * CHAIN, slices * ENTRY + loads + hints);
+    return panels * fmax(slices * CHAIN, slices * (ENTRY - FORESEEN * g->fixed) + loads + hints);
 }
 
 /* A pass takes the part of a row that registers hold, and the next pass the next, soon after: it is
@@ -119,7 +122,8 @@ static double issue_of(const CostShape *s, const Machine *m, const CostLoops *l,
         all += (s->flops[i] - s->straight[i]) / rate;
     }
     straight = fmax(straight, s->straight_loads / cost_stream(m, COST_READ, 1, threads) / GIGA);
-    return fmax((cycles + ROW * s->rows * passes) * cycle(m, l) / threads, all) + straight;
+    cycles += ALONE * s->alone + ROW * s->rows * passes;
+    return fmax(cycles * cycle(m, l) / threads, all) + straight;
 }
 
 double cost_loops(const CostShape *s, const Machine *m, const CostLoops *l, int threads)
@@ -133,7 +137,7 @@ double cost_loops(const CostShape *s, const Machine *m, const CostLoops *l, int 
 
         gather += gather_of(g, m, l, threads);
         more += panels_cost(s, g, m, l, threads);
-        in_order -= g->table;
+        in_order -= g->far < g->count ? 0 : g->table;
     }
     gather += fmax(in_order, 0) / rate;
     return fmax(issue, gather) + OVERLAP * fmin(issue, gather) + more;

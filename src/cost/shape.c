@@ -21,7 +21,8 @@ typedef struct Walk {
     double factor[IR_MAX_BINDS]; /* mean iterations of each binder under what it hangs on */
     uint64_t *mask;              /* by expression: the binders that it depends on */
     bool *data;                  /* by expression: only the data tell its value */
-    bool gathers;                /* the assignment has rows of its own that are gathered */
+    bool gathers;                /* the assignment has rows of its own that are gathered; */
+    double singles;              /* and so many single elements */
     CostShape *out;
 } Walk;
 
@@ -161,7 +162,7 @@ static double alike(const Walk *w, const CostGather *g, const Array *coord)
     return hits > 0 ? fmin(g->table, fmax(cache, cache / hits)) : g->table;
 }
 
-/* Reads of short rows that go on in the line where the one before was cost no line. */
+/* Reads of short rows that go on where the one before was, or in the next line, come in order. */
 static double count_far(const CostGather *g, const Array *coord)
 {
     double each = LINE / g->row;
@@ -172,7 +173,7 @@ static double count_far(const CostGather *g, const Array *coord)
     for (int64_t i = 0; i < coord->n; i++) {
         int64_t at = ir_array_int(coord, i), line = (int64_t)((double)at / each);
 
-        n += at >= 0 && line != last;
+        n += at >= 0 && line != last && line != last + 1;
         last = at >= 0 ? line : last;
     }
     return g->count * (double)n / (double)coord->n;
@@ -185,7 +186,7 @@ static void put_gather(CostShape *out, const CostGather *g)
         CostGather *a = &out->gather[i];
 
         if (a->buf == g->buf && a->row == g->row && a->write == g->write &&
-            a->shared == g->shared) {
+            a->shared == g->shared && a->fixed == g->fixed) {
             a->like = (a->like * a->count + g->like * g->count) / (a->count + g->count);
             a->count += g->count;
             a->far += g->far;
@@ -194,6 +195,16 @@ static void put_gather(CostShape *out, const CostGather *g)
     }
     if (out->ngather < COST_GATHERS)
         out->gather[out->ngather++] = *g;
+}
+
+/* Whether the innermost loop that chooses a row is as long as any other of its kind. */
+static bool is_fixed(const Walk *w, uint64_t outer)
+{
+    int i = w->stmt->nbind - 1;
+
+    while (i >= 0 && !(outer >> i & 1))
+        i--;
+    return i >= 0 && w->stmt->bind[i]->axis->extent == X_EXPR;
 }
 
 static void add_gather(Walk *w, Expr *load, int slot, bool write)
@@ -215,11 +226,14 @@ static void add_gather(Walk *w, Expr *load, int slot, bool write)
     g.table = bytes * elements(w, load->buf);
     if (g.row <= 0 || g.count <= 0)
         return;
+    at = at->op == OP_at ? at->arg[0] : at;
     if (!hangs && at->op == OP_coord && at->var->axis->coord[at->k].kind == C_LOAD)
         coord = &w->env->coord[at->var->axis->id][at->k];
     g.like = w->machine != NULL ? alike(w, &g, coord) : g.table;
     g.far = w->machine != NULL ? count_far(&g, coord) : g.count;
+    g.fixed = is_fixed(w, outer);
     w->gathers = w->gathers || (g.row > bytes && !g.shared);
+    w->singles = fmax(w->singles, g.row <= bytes ? g.count : 0);
     put_gather(w->out, &g);
 }
 
@@ -292,11 +306,13 @@ static void add_assign(Walk *w, const Assign *a)
 
     w->assign = a;
     w->gathers = false;
+    w->singles = 0;
     ir_visit_assign(w->p, a, visit, w, &met);
     if (a->op == A_ADD && ir_type[a->out->type].floats)
         out->flops[a->out->type == T_f64] += times(w, ~UINT64_C(0));
     if (w->gathers)
         return;
+    out->alone += w->singles;
     for (int i = 0; i < 2; i++)
         out->straight[i] += out->flops[i] - flops[i];
     out->straight_loads += out->loads - loads;

@@ -43,6 +43,8 @@ typedef struct Search {
     int n, cap;
     int fresh, best; /* the first that is not built yet; the index of the best so far */
     bool *seen;      /* points that were chosen, or are the same as one that was */
+    int *taken;      /* by family: how many candidates of the first round it has, */
+    int quota, at;   /* of how many; and where in the order the next is looked for */
     double begin;
     bool stopped;
 } Search;
@@ -120,32 +122,6 @@ static void choose_best_with(Search *s, int dim, int piece)
             choose(s, s->space->order[i]);
 }
 
-/* The best of each family, then the next best: the model knows more of loops than of formats.
- * Those that it thinks hopeless wait for their turn among all others. */
-static void choose_families(Search *s, int most)
-{
-    const TuneSpace *space = s->space;
-    int *taken = arena_array(s->arena, space->nfamily, sizeof *taken);
-    double least = space->point[space->order[0]].predicted;
-
-    for (int quota = 1; quota <= EACH; quota++)
-        for (int i = 0; i < space->npoint && s->n < most; i++) {
-            const TunePoint *p = &space->point[space->order[i]];
-            int n = s->n;
-
-            if (taken[p->family] >= quota || p->predicted > HOPELESS * least)
-                continue;
-            choose(s, space->order[i]);
-            taken[p->family] += s->n > n;
-        }
-}
-
-static void choose_in_order(Search *s, int most)
-{
-    for (int i = 0; i < s->space->npoint && s->n < most; i++)
-        choose(s, s->space->order[i]);
-}
-
 /* One point more, without a place among the others. */
 static int add_point(Search *s, const char *text)
 {
@@ -179,19 +155,57 @@ static void choose_pick(Search *s, uint64_t *tree)
     }
 }
 
-static void choose_first(Search *s, uint64_t *pick)
+/* The best of each family, then the next best: the model knows more of loops than of formats.
+ * Those that it thinks hopeless wait for their turn among all others.  False: there is none left. */
+static bool choose_of_family(Search *s)
 {
     const TuneSpace *space = s->space;
-    int top = s->limits->top;
+    int n = s->n, most = s->limits->top / 2 + s->limits->top / 4;
+    double least = space->point[space->order[0]].predicted;
 
-    choose(s, 0);
-    choose_pick(s, pick);
-    choose_families(s, top / 2 + top / 4);
-    for (int d = 0; d < space->ndim; d++)
-        for (int k = 1; k < space->dim[d].n && s->n < top; k++)
+    for (; s->quota <= EACH && n < most && s->n == n; s->at++) {
+        const TunePoint *p;
+
+        if (s->at == space->npoint) {
+            s->quota++;
+            s->at = -1;
+            continue;
+        }
+        p = &space->point[space->order[s->at]];
+        if (s->taken[p->family] >= s->quota || p->predicted > HOPELESS * least)
+            continue;
+        choose(s, space->order[s->at]);
+        s->taken[p->family] += s->n > n;
+    }
+    return s->n > n;
+}
+
+static bool choose_with_piece(Search *s)
+{
+    const TuneSpace *space = s->space;
+    int n = s->n;
+
+    for (int d = 0; d < space->ndim && s->n == n; d++)
+        for (int k = 1; k < space->dim[d].n && s->n == n; k++)
             if (!is_covered(s, d, k))
                 choose_best_with(s, d, k);
-    choose_in_order(s, top);
+    return s->n > n;
+}
+
+static bool choose_in_order(Search *s)
+{
+    int n = s->n;
+
+    for (int i = 0; i < s->space->npoint && s->n == n; i++)
+        choose(s, s->space->order[i]);
+    return s->n > n;
+}
+
+/* One more of the first round: each is lowered only when there is time for it. */
+static bool choose_more(Search *s)
+{
+    return s->n < s->limits->top &&
+           (choose_of_family(s) || choose_with_piece(s) || choose_in_order(s));
 }
 
 static void choose_neighbours(Search *s, int center, int most)
@@ -252,21 +266,22 @@ static int build_some(Search *s, double until)
 }
 
 /* What there is no time for is taken back: a later search may choose it. */
-static void build(Search *s)
+static void build(Search *s, bool more)
 {
-    int first = s->fresh, of = s->n - first;
+    int first = s->fresh, of = more ? s->limits->top : s->n - first;
     double now = elapsed(s), all = s->limits->seconds;
-    double until = first == 0 ? now + FIRST * (all - now) : BUILDING * all;
+    double until = more ? now + FIRST * (all - now) : BUILDING * all;
 
-    while (s->fresh < s->n) {
-        if (s->fresh > 0 && (is_over(s) || elapsed(s) > until)) {
-            s->n = s->fresh;
+    while (s->fresh == 0 || !(is_over(s) || elapsed(s) > until)) {
+        while (more && s->n - s->fresh < s->limits->together && choose_more(s))
+            ;
+        if (s->fresh == s->n)
             return;
-        }
         tell(s, "compile", s->fresh, "", s->fresh - first, of);
         if (build_some(s, until) == 0)
-            s->n = s->fresh;
+            break;
     }
+    s->n = s->fresh;
 }
 
 static int by_value(const void *a, const void *b)
@@ -442,9 +457,12 @@ void tune_search(TuneSpace *space, const TuneAsk *ask, const TuneDo *act, const 
 
     *out = (TuneFound){ .best = &space->point[0] };
     s.seen = arena_array(s.arena, space->npoint, sizeof *s.seen);
-    choose_first(&s, &pick);
+    s.taken = arena_array(s.arena, space->nfamily, sizeof *s.taken);
+    s.quota = 1;
+    choose(&s, 0);
+    choose_pick(&s, &pick);
     while (s.fresh < s.n) {
-        build(&s);
+        build(&s, s.fresh == 0);
         halve(&s);
         if (is_over(&s))
             break;
