@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright The Weft authors
-"""One format or several: SpMM (f32) on matrices that are mostly regular.  The formats are those that
-the tuner sees for the matrix, each with a few other steps; the best of those that store all entries
-alike and the best of those that split them are timed again in turns, beside torch and MKL.  Values are
-held (docs/running.md), so that formats bring them into order once; what converting takes stands apart.
+"""One format or several: SpMM (f32) on matrices that are mostly regular.  What weft_kernel_tune finds is
+timed in turns beside torch, MKL and the best of all formats that store all entries alike: of those that
+the tuner sees for the matrix, each is timed by itself and the best two with a few other steps.  Values
+are held (docs/running.md), so that formats bring them into order once; converting stands apart.
 
     WEFT_LIBRARY=build/release/libweft.so .venv/bin/python bench/decompose.py --threads 1,2
 """
@@ -39,6 +39,7 @@ def options():
     p.add_argument("--features", type=numbers, default=[32, 64, 128, 256])
     p.add_argument("--threads", type=numbers, default=[1, 2])
     p.add_argument("--seconds", type=float, default=0.5, help="of timing for each contender")
+    p.add_argument("--tune", type=float, default=10, help="seconds that the tuner has")
     return p.parse_args()
 
 
@@ -92,6 +93,15 @@ def powerlaw(rng, n=20000, nnz=400000):
 KINDS = {f.__name__: f for f in (band, blocks, longformer, powerlaw)}
 
 
+class Tune(ctypes.Structure):
+    _fields_ = [("seconds", ctypes.c_double), ("top", ctypes.c_int), ("tell", ctypes.c_void_p),
+                ("user", ctypes.c_void_p)]
+
+
+class Tuned(ctypes.Structure):
+    _fields_ = [("schedule", ctypes.c_char_p), ("more", ctypes.c_double * 3), ("n", ctypes.c_int * 5)]
+
+
 class Case:
     def __init__(self, weft, matrix, f, threads, rng):
         self.weft, self.threads, self.f = weft, threads, f
@@ -130,6 +140,17 @@ class Case:
             w.call("weft_kernel_run", kernel, args)
         return lambda: run(kernel, args)
 
+    def tuned(self, seconds):
+        """What the tuner finds in so many seconds."""
+        w, found = self.weft, Tuned()
+        prog, kernel = w.kernel(op="spmm")
+        args = w.bind(prog, self.arrays())
+        w.call("weft_args_hold", args, b"A", 1)
+        w.call("weft_kernel_tune", kernel, args, ctypes.byref(Tune(seconds)), ctypes.byref(found))
+        schedule = found.schedule.decode()
+        w.lib.weft_args_free(args)
+        return schedule, self.by_weft(schedule)
+
     def verify(self, name, run):
         self.c.fill(np.nan)
         run()
@@ -160,24 +181,22 @@ class Case:
         return text, runs[text]
 
 
-def measure(case, mkl, seconds):
+def measure(case, mkl, seconds, tune):
     torch.set_num_threads(case.threads)
     case.weft.threads(case.threads)
-    names = case.formats()
-    split = [n for n in names if n.startswith(SPLITS)]
-    one, run_one = case.best([""] + [n for n in names if n not in split])
-    several, run_several = case.best(split)
+    one, run_one = case.best([""] + [n for n in case.formats() if not n.startswith(SPLITS)])
+    several, run_several = case.tuned(tune)
     csr = torch.sparse_csr_tensor(torch.from_numpy(case.start), torch.from_numpy(case.col),
                                   torch.from_numpy(case.value), size=(case.n, case.n))
     tb, tc = torch.from_numpy(case.b), torch.from_numpy(case.c)
-    runs = {"split": run_several, "one": run_one, "torch": lambda: torch.mm(csr, tb, out=tc)}
+    runs = {"tuned": run_several, "one": run_one, "torch": lambda: torch.mm(csr, tb, out=tc)}
     if mkl is not None:
         runs["mkl"] = mkl.spmm(case.n, case.n, case.start, case.col, case.value, case.b, case.c,
                                case.threads)
     for name, run in runs.items():
         case.verify(name, run)
     ms = {k: v * 1e3 for k, v in peers.time_all(runs, seconds).items()}
-    ratio = min(v for k, v in ms.items() if k != "split") / ms["split"]
+    ratio = min(v for k, v in ms.items() if k != "tuned") / ms["tuned"]
     return several, one or "csr", ms, ratio, case.converted[several]
 
 
@@ -195,7 +214,7 @@ def main():
         mkl = peers.Mkl()
     except (StopIteration, OSError) as e:
         mkl = print(f"MKL is left out: {e or 'libmkl_rt is not installed'}", file=sys.stderr)
-    print("| matrix | F | threads | split | ms | one format | ms | torch ms | MKL ms | ratio | "
+    print("| matrix | F | threads | tuned | ms | one format | ms | torch ms | MKL ms | ratio | "
           "converted ms |")
     print("|---" * 11 + "|")
     for kind in o.kinds:
@@ -203,8 +222,9 @@ def main():
         for f in o.features:
             for threads in o.threads:
                 case = Case(weft, matrix, f, threads, np.random.default_rng(2))
-                several, one, ms, ratio, converted = measure(case, mkl, o.seconds)
-                print(f"| {kind} | {f} | {threads} | `{several[9:]}` | {ms['split']:.2f} | "
+                several, one, ms, ratio, converted = measure(case, mkl, o.seconds, o.tune)
+                print(f"| {kind} | {f} | {threads} | `{several.replace('format E ', '') or 'csr'}` | "
+                      f"{ms['tuned']:.2f} | "
                       f"`{one.replace('format E ', '')}` | {ms['one']:.2f} | {ms['torch']:.2f} | "
                       f"{ms.get('mkl', float('nan')):.2f} | {ratio:.2f} | {converted:.1f} |", flush=True)
 

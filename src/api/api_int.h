@@ -363,6 +363,8 @@ void api_print_plan(Text *, const weft_args *, bool made);
 /* format.c: the lines `format E bsr(16, 16)` of a schedule, applied to p; who works on what a plan
  * converts for them. */
 void api_formats(Prog *p, const char *sched);
+/* The axis and the format of a line of a schedule; false: it is another step. */
+bool api_format_line(Arena *, const SchedItem *, const char **axis, const char **format);
 FmtPool api_workers(struct Pool *);
 
 /* machine.c: what this machine can do, from the cache directory or measured now. */

@@ -80,27 +80,35 @@ static void apply(Prog *p, const char *axis, const char *format)
     narrow(p, first);
 }
 
+bool api_format_line(Arena *arena, const SchedItem *at, const char **name, const char **format)
+{
+    Text axis = { .arena = arena }, text = { .arena = arena };
+    const char *s = at->s + at->nword;
+    size_t n;
+
+    if (at->nword != 6 || memcmp(at->s, "format", 6) != 0)
+        return false;
+    s += strspn(s, " \t");
+    n = strcspn(s, " \t\r\n;#");
+    text_put(&axis, s, n);
+    s += n + strspn(s + n, " \t");
+    if (n == 0 || s >= at->s + at->n)
+        err_throw(arena->err, ST_ARG, "a format is given as `format E bsr(16, 16)`, not `%.*s`",
+                  at->n > 60 ? 60 : (int)at->n, at->s);
+    text_put(&text, s, (size_t)(at->s + at->n - s));
+    *name = axis.s;
+    *format = text.s;
+    return true;
+}
+
 void api_formats(Prog *p, const char *sched)
 {
+    const char *axis, *format;
     SchedItem at;
 
-    while (sched != NULL && sched_next(&sched, &at)) {
-        Text axis = { .arena = p->arena }, format = { .arena = p->arena };
-        const char *s = at.s + at.nword;
-        size_t n;
-
-        if (at.nword != 6 || memcmp(at.s, "format", 6) != 0)
-            continue;
-        s += strspn(s, " \t");
-        n = strcspn(s, " \t\r\n;#");
-        text_put(&axis, s, n);
-        s += n + strspn(s + n, " \t");
-        if (n == 0 || s >= at.s + at.n)
-            ir_throw(p, ST_ARG, "a format is given as `format E bsr(16, 16)`, not `%.*s`",
-                     at.n > 60 ? 60 : (int)at.n, at.s);
-        text_put(&format, s, (size_t)(at.s + at.n - s));
-        apply(p, axis.s, format.s);
-    }
+    while (sched != NULL && sched_next(&sched, &at))
+        if (api_format_line(p->arena, &at, &axis, &format))
+            apply(p, axis, format);
 }
 
 static weft_prog *rewrite(weft_ctx *ctx, weft_prog *prog, const char *axis, const char *format)

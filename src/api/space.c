@@ -10,6 +10,9 @@
 #include <string.h>
 #include <time.h>
 
+/* Of temporaries that may be computed where they are read. */
+enum { MOST_STEPS = 6 };
+
 int64_t tuning_clock(const Tuning *t)
 {
     return t->ctx->os->clock(t->ctx->os, CLOCK_MONOTONIC);
@@ -186,6 +189,30 @@ bool tuning_predicts(Tuning *t)
     return shape_of(t, "")->known;
 }
 
+/* What suits the structure, and what the kernel's own schedule says of the axis: rules of the
+ * user's are among it. */
+static const char *const *formats_for(Tuning *t, const Axis *a, int lanes)
+{
+    Arena *arena = &t->ctx->scratch;
+    const char *const *found = tune_formats(arena, t->env, a, lanes), **list, *axis, *format;
+    const char *own = t->own;
+    SchedItem at;
+    int n = 0, cap = 0;
+
+    while (found[n] != NULL)
+        n++;
+    cap = n;
+    list = arena_copy(arena, found, (size_t)n * sizeof *list);
+    while (own != NULL && sched_next(&own, &at))
+        if (api_format_line(arena, &at, &axis, &format) && strcmp(axis, a->name) == 0) {
+            list = arena_grow(arena, list, n, &cap, sizeof *list);
+            list[n++] = format;
+        }
+    list = arena_grow(arena, list, n, &cap, sizeof *list);
+    list[n] = NULL;
+    return list;
+}
+
 static void add_axes(Tuning *t, TuneFacts *facts)
 {
     const Prog *p = t->k->body->prog;
@@ -194,9 +221,49 @@ static void add_axes(Tuning *t, TuneFacts *facts)
     facts->axis = axis;
     for (int i = 0; t->env != NULL && i < p->naxis; i++)
         if (p->axis[i]->name != NULL)
-            axis[facts->naxis++] = (TuneAxis){ p->axis[i]->name,
-                                               tune_formats(&t->ctx->scratch, t->env, p->axis[i],
-                                                            facts->bytes / 4) };
+            axis[facts->naxis++] =
+                (TuneAxis){ p->axis[i]->name, formats_for(t, p->axis[i], facts->bytes / 4) };
+}
+
+/* The steps of the kernel's own schedule, as they stand together. */
+static const char *own_steps(Tuning *t)
+{
+    Text text = { .arena = &t->ctx->scratch };
+    const char *own = t->own, *axis, *format;
+    SchedItem at;
+
+    while (own != NULL && sched_next(&own, &at))
+        if (!sched_is_number(&at) && !api_format_line(text.arena, &at, &axis, &format)) {
+            text_str(&text, text.n > 0 ? "; " : "");
+            text_put(&text, at.s, at.n);
+        }
+    return text.s;
+}
+
+/* A temporary that is one `=` need not be stored; and what somebody wrote is worth a try. */
+static void add_steps(Tuning *t, TuneFacts *facts)
+{
+    const Prog *p = t->k->body->prog;
+    TuneSteps *steps = NULL;
+    const char *own = own_steps(t);
+    int cap = 0;
+
+    for (int i = 0; i < p->nstmt; i++)
+        for (int k = 0; k < p->stmt[i]->nassign; k++) {
+            const Assign *a = &p->stmt[i]->assign[k];
+            Text text = { .arena = &t->ctx->scratch };
+
+            if (a->op != A_SET || a->out->buf->kind != B_TEMP || facts->nsteps == MOST_STEPS)
+                continue;
+            text_f(&text, "compute_inline %s", a->label);
+            steps = arena_grow(text.arena, steps, facts->nsteps, &cap, sizeof *steps);
+            steps[facts->nsteps++] = (TuneSteps){ "compute_inline", text.s, false };
+        }
+    if (own != NULL) {
+        steps = arena_grow(&t->ctx->scratch, steps, facts->nsteps, &cap, sizeof *steps);
+        steps[facts->nsteps++] = (TuneSteps){ "own", own, true };
+    }
+    facts->steps = steps;
 }
 
 void tuning_space(Tuning *t, TuneSpace *out)
@@ -211,6 +278,7 @@ void tuning_space(Tuning *t, TuneSpace *out)
         facts.widest = fmax(facts.widest, s->is.gather[i].row / s->is.gather[i].element);
     }
     add_axes(t, &facts);
+    add_steps(t, &facts);
     tune_space(&t->ctx->scratch, &facts, &ask, out);
 }
 
@@ -218,7 +286,7 @@ void tuning_open(Tuning *t, weft_kernel *k, weft_args *args)
 {
     weft_ctx *ctx = k->h.ctx;
 
-    *t = (Tuning){ .ctx = ctx, .k = k, .args = args };
+    *t = (Tuning){ .ctx = ctx, .k = k, .args = args, .own = k->sched };
     if (args != NULL)
         api_check_args(ctx, k, args);
     if (k->body->prog->stage != STAGE_COORDINATES)

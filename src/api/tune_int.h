@@ -32,6 +32,7 @@ typedef struct Tuning {
     weft_kernel *k;
     weft_args *args; /* NULL: none are known */
     const weft_tune *opt;
+    const char *own; /* the schedule that the kernel had before, or NULL */
     int threads, compilers; /* that runs have; that run at the same time */
 
     const Env *env; /* sizes and structure; or NULL */

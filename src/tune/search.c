@@ -22,7 +22,7 @@ enum { SAMPLES = 64, ENOUGH = 21, MOST_TURNS = 8, LAST = 3, ALONE = 3, WARM = 8,
 #define FIRST 0.45
 #define BUILDING 0.8
 #define STEADY 0.95
-#define ALIKE 1.01
+#define ALIKE 1.02
 
 typedef struct Candidate {
     int point;
@@ -155,15 +155,15 @@ static void choose_pick(Search *s, uint64_t *tree)
     }
 }
 
-/* The best of each family, then the next best: the model knows more of loops than of formats.
- * Those that it thinks hopeless wait for their turn among all others.  False: there is none left. */
-static bool choose_of_family(Search *s)
+/* The best of each family, later the next best: the model knows more of loops than of formats.
+ * Those that it thinks hopeless wait for their turn among all others.  False: none is left. */
+static bool choose_of_family(Search *s, int quota)
 {
     const TuneSpace *space = s->space;
     int n = s->n, most = s->limits->top / 2 + s->limits->top / 4;
     double least = space->point[space->order[0]].predicted;
 
-    for (; s->quota <= EACH && n < most && s->n == n; s->at++) {
+    for (; s->quota <= quota && n < most && s->n == n; s->at++) {
         const TunePoint *p;
 
         if (s->at == space->npoint) {
@@ -204,8 +204,8 @@ static bool choose_in_order(Search *s)
 /* One more of the first round: each is lowered only when there is time for it. */
 static bool choose_more(Search *s)
 {
-    return s->n < s->limits->top &&
-           (choose_of_family(s) || choose_with_piece(s) || choose_in_order(s));
+    return s->n < s->limits->top && (choose_of_family(s, 1) || choose_with_piece(s) ||
+                                     choose_of_family(s, EACH) || choose_in_order(s));
 }
 
 static void choose_neighbours(Search *s, int center, int most)
@@ -350,6 +350,17 @@ static void take_turn(Search *s, int of)
     }
 }
 
+/* Of two that are as fast as one another, the one that says more goes first. */
+static bool is_worse(const Search *s, int a, int b)
+{
+    double x = s->cand[a]->typical, y = s->cand[b]->typical;
+    int more = point_of(s, a)->changes - point_of(s, b)->changes;
+
+    if (x > ALIKE * y || y > ALIKE * x || more == 0)
+        return x >= y;
+    return more > 0;
+}
+
 /* The slower half goes; never the default, which all are measured by. */
 static void thin(Search *s)
 {
@@ -357,8 +368,7 @@ static void thin(Search *s)
         int slowest = -1;
 
         for (int i = 1; i < s->n; i++)
-            if (s->cand[i]->alive &&
-                (slowest < 0 || s->cand[i]->typical >= s->cand[slowest]->typical))
+            if (s->cand[i]->alive && (slowest < 0 || is_worse(s, i, slowest)))
                 slowest = i;
         remove_one(s, slowest);
     }

@@ -106,9 +106,15 @@ static void add_formats(TuneSpace *s, const TuneFacts *f)
     }
 }
 
+static void add_steps(TuneSpace *s, const TuneFacts *f)
+{
+    for (int i = 0; i < f->nsteps; i++)
+        add_text(s, add_dim(s, f->steps[i].name, f->steps[i].rounds), f->steps[i].text);
+}
+
 /* A new dimension is a function above and a row here. */
 static void (*const dimension[])(TuneSpace *, const TuneFacts *) = {
-    add_formats, add_panel, add_tile, add_ahead, add_stream, add_jam,
+    add_formats, add_steps, add_panel, add_tile, add_ahead, add_stream, add_jam,
 };
 
 /* What has a prediction as it is, and none with a piece, does not fit that: a format that cannot

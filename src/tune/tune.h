@@ -42,12 +42,19 @@ typedef struct TuneAxis { /* of sparse entries */
     const char *const *format; /* `bsr(16, 16)`, ..., up to NULL */
 } TuneAxis;
 
+typedef struct TuneSteps { /* that can be taken or left, all together */
+    const char *name, *text;
+    bool rounds;
+} TuneSteps;
+
 typedef struct TuneFacts {
     int registers, bytes;     /* vector registers, and what one holds */
     double widest, element;   /* elements of the longest row that is gathered, 0: not known; and
                                * bytes of one, at least 4 */
     const TuneAxis *axis;     /* whose format can be chosen */
     int naxis;
+    const TuneSteps *steps; /* of this program, or of whoever wrote a schedule for it */
+    int nsteps;
 } TuneFacts;
 
 typedef struct TuneAsk { /* may throw */

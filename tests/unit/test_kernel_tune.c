@@ -26,7 +26,7 @@ static char wrong[8000], cache[200];
 static bool homeless; /* there is no directory for a cache */
 
 static int64_t start[ROWS + 1], col[ROWS * 2 * MEAN];
-static float a[ROWS * 2 * MEAN], b[COLUMNS * WIDE], c[ROWS * WIDE], want[ROWS * WIDE];
+static float a[ROWS * 2 * MEAN], b[COLUMNS * WIDE], c[COLUMNS * WIDE], want[ROWS * WIDE];
 
 static int64_t fake_clock(const Os *os, int id)
 {
@@ -271,6 +271,97 @@ TEST(a_format_is_found_checked_and_used)
     check_product();
     run_it();
     CHECK_HAS(used(), "format J ");
+    close_tune();
+}
+
+/* Where values are brought into order once, another schedule is the fastest. */
+TEST(what_is_held_has_records_of_its_own)
+{
+    begin();
+    fast = "ahead 0";
+    open_spmm(1);
+    OK(weft_args_hold(args, "A", 1));
+    CHECK_STR(tune_it(4).schedule, "ahead 0");
+    run_it();
+    CHECK_STR(used(), "ahead 0");
+    open_spmm(1);
+    run_it();
+    CHECK_STR(used(), "default");
+    open_spmm(1);
+    OK(weft_args_hold(args, "A", 1));
+    run_it();
+    CHECK_STR(used(), "ahead 0");
+    close_tune();
+}
+
+static double predicted(const char *schedule)
+{
+    const weft_point *p;
+    int n;
+
+    OK(weft_kernel_space(kernel, args, &p, &n));
+    for (int i = 0; i < n; i++)
+        if (strcmp(p[i].schedule, schedule) == 0)
+            return p[i].predicted_s;
+    return 0;
+}
+
+TEST(the_model_knows_what_is_held)
+{
+    double each, once, plain;
+
+    begin();
+    fill_blocks();
+    open_text(spmm);
+    bind_all();
+    each = predicted("format J bsr(4, 4)");
+    plain = predicted("");
+    OK(weft_args_hold(args, "A", 1));
+    once = predicted("format J bsr(4, 4)");
+    CHECK(once > 0 && once < 0.9 * each);
+    CHECK(predicted("") == plain);
+    OK(weft_args_hold(args, "A", 0));
+    OK(weft_args_hold(args, "B", 1));
+    CHECK(predicted("format J bsr(4, 4)") == each);
+    close_tune();
+}
+
+/* A rule of the user's, and steps, are in the space of a kernel that has them. */
+TEST(the_kernels_own_schedule_is_in_its_space)
+{
+    static const char rule[] =
+        "format J mine(d = 16) { part low where j < d; axis I = m, E(I) = seg : j < n sorted; "
+        "part high; axis I = m, E(I) = seg : j < n sorted }";
+    char text[400];
+
+    begin();
+    open_spmm(1);
+    CHECK(predicted(rule) == 0);
+    snprintf(text, sizeof text, "tile 2; %s\nsplit c.k 16 # by sixteen\nreorder c.i c.k.0 c.j c.k.1",
+             rule);
+    OK(weft_kernel_schedule(kernel, text));
+    CHECK(predicted(rule) > 0);
+    CHECK(predicted("split c.k 16; reorder c.i c.k.0 c.j c.k.1") > 0);
+    CHECK(predicted("") > 0);
+    OK(weft_kernel_schedule(kernel, "split c.k 16"));
+    fast = "split c.k 16";
+    brief = true;
+    CHECK_HAS(tune_it(24).schedule, "split c.k 16");
+    close_tune();
+}
+
+TEST(temporaries_that_need_not_be_stored_are_a_choice)
+{
+    static const char text[] = "program p(n, f)\naxis I = n, K = f\nf32 X[I, K], Y[I, K]\n"
+                               "temp f32 T[I, K]\nt: T[i, k] = 2 * X[i, k]\n"
+                               "y: Y[i, k] = T[i, k] + 1\n";
+
+    begin();
+    open_text(text);
+    bind("X", b, WEFT_F32, 2, SHAPE(COLUMNS, WIDE));
+    bind("Y", c, WEFT_F32, 2, SHAPE(COLUMNS, WIDE));
+    CHECK(predicted("compute_inline t") > 0);
+    CHECK(predicted("compute_inline y") == 0);
     close_tune();
 }
 
