@@ -25,7 +25,7 @@ install_04() {
     "$env/bin/python" -c 'import e3nn, sys; sys.exit(e3nn.__version__ != "0.4.4")' 2>/dev/null &&
         ls "$env"/lib/python3*/site-packages/mace >/dev/null 2>&1 && return
     [ -z "${WEFT_NO_INSTALL:-}" ] && rm -rf "$env" && .venv/bin/python -m venv "$env" &&
-        .venv/bin/python -c 'import site; print(site.getsitepackages()[0])' \
+        .venv/bin/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' \
             >"$(echo "$env"/lib/python3*/site-packages)/behind.pth" &&
         timeout 600 "$env/bin/pip" install -q --disable-pip-version-check --retries 1 --no-deps \
             e3nn==0.4.4 mace-torch==0.3.16

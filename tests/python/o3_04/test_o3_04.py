@@ -109,7 +109,7 @@ def test_contractions_are_those_of_mace(slots, outs, degree, kind):
 
     shapes = {"X": (rows, irreps.dim), "Wt": (elements, ours.weight_numel, mul)}
     derivatives = Derivatives(features, shapes, {kind}, 3)
-    given, _ = derivatives.order[0]
+    given, *_ = derivatives.order[0]
     x, wt = (stored(given[n].detach(), kind) for n in ("X", "Wt"))
     z = features(given["X"], given["Wt"]).detach().numpy()
     limit = {"f32": 1e-6, "f64": 1e-14}[kind]
