@@ -3,9 +3,10 @@
 # Copyright The Weft authors
 #
 # Installs the package into .venv with pip, as its users do, and runs the tests of this folder.
-# `full` installs torch, e3nn, ase and matscipy too, to compare with.  `o3` and `o3_04` run the tests of
-# that folder, in what `full` has installed: tensor products against e3nn, and against e3nn 0.4 and MACE,
-# which need an environment of their own, build/e3nn-0.4.  What cannot be installed is skipped.
+# `full` installs torch, e3nn, ase, matscipy, sevenn and nequip too, to compare with.  `o3` and `o3_04` run
+# the tests of that folder, in what `full` has installed: tensor products against e3nn, and against e3nn
+# 0.4 and MACE, which need an environment of their own, build/e3nn-0.4.  What cannot be installed is
+# skipped.
 # Usage: tests/python/run.sh [fast|full|o3|o3_04] [PYTEST OPTIONS]
 set -u
 cd "$(dirname "$0")/../.."
@@ -28,7 +29,8 @@ install_04() {
         .venv/bin/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' \
             >"$(echo "$env"/lib/python3*/site-packages)/behind.pth" &&
         timeout 600 "$env/bin/pip" install -q --disable-pip-version-check --retries 1 --no-deps \
-            e3nn==0.4.4 mace-torch==0.3.16
+            e3nn==0.4.4 mace-torch==0.3.16 torch-ema prettytable wcwidth python-hostlist configargparse \
+            GitPython gitdb smmap h5py lmdb orjson pandas torchmetrics lightning-utilities
 }
 
 if [ "$tier" = o3 ] || [ "$tier" = o3_04 ]; then
@@ -58,7 +60,7 @@ if [ "$tier" = full ] && ! { has torch && has e3nn; } &&
     { [ -n "${WEFT_NO_INSTALL:-}" ] || ! install torch==2.13.0 e3nn; }; then
     echo "torch and e3nn cannot be installed"
 fi
-for peer in ase matscipy; do # each alone: one that cannot be installed does not take the other along
+for peer in ase matscipy sevenn nequip; do # each alone: one that cannot be installed does not take the other along
     if [ "$tier" = full ] && ! has $peer && { [ -n "${WEFT_NO_INSTALL:-}" ] || ! install $peer; }; then
         echo "$peer cannot be installed"
     fi

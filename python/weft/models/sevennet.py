@@ -11,24 +11,16 @@ import torch
 from sevenn import _keys as KEY
 from sevenn.nn.convolution import IrrepsConvolution
 
-from .._problem import TPProblem
+from ._specs import Specs
 from .._torch_conv import conv
-from ..o3 import _TYPE_OF
 
 
-class Convolution(IrrepsConvolution):
+class Convolution(Specs, IrrepsConvolution):
     """IrrepsConvolution of which no edge has features in memory."""
 
-    def weft_spec(self, dtype: torch.dtype) -> str:
-        """The problem for features of this type, made once."""
-        specs = self.__dict__.setdefault("_weft_specs", {})
-        if dtype not in specs:
-            k = self.convolution_kwargs
-            problem = TPProblem(k["irreps_in1"], k["irreps_in2"], k["irreps_out"], k["instructions"],
-                                shared_weights=False, irrep_dtype=_TYPE_OF[dtype],
-                                weight_dtype=_TYPE_OF[dtype])
-            specs[dtype] = problem.spec("conv")
-        return specs[dtype]
+    def weft_problem(self) -> tuple:
+        k = self.convolution_kwargs
+        return k["irreps_in1"], k["irreps_in2"], k["irreps_out"], k["instructions"]
 
     def forward(self, data):
         x = data[self.key_x]

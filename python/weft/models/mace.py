@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+"""MACE: the convolution of each interaction, with gather and sum, and each symmetric contraction become
+one operator.  Modules keep their parameters and buffers, and so their state dicts; only classes change.
+
+MACE is made for e3nn 0.4, whose 3j symbols have other signs than those of later releases."""
+
+from __future__ import annotations
+
+from typing import List, Tuple
+
+import e3nn
+import torch
+from e3nn.o3 import TensorProduct
+from mace.modules.blocks import InteractionBlock
+from mace.modules.symmetric_contraction import SymmetricContraction
+
+from ._specs import Specs
+from .._irreps import tell
+from .._o3 import _spec
+from .._torch import function, run
+from .._torch_conv import conv
+from ..o3 import _typed
+
+SIGNS = "e3nn-0.4" if e3nn.__version__.startswith(("0.1", "0.2", "0.3", "0.4")) else "e3nn"
+
+
+class Convolution(Specs, TensorProduct):
+    """conv_tp of an interaction that has conv_fusion: senders, receivers and the sum are in it."""
+
+    weft_options = {"signs": SIGNS, "irrep_normalization": "none", "path_normalization": "none"}
+
+    def weft_problem(self) -> tuple:
+        """Path weights of e3nn's own instructions have all normalisation in them."""
+        paths = [(*tuple(i)[:5], float(i.path_weight) ** 2) for i in self.instructions]
+        return self.irreps_in1, self.irreps_in2, self.irreps_out, paths
+
+    def forward(self, x, y, weight, edge_index):
+        return conv(self.weft_spec(x.dtype), [x, y.to(x.dtype), weight.to(x.dtype)], edge_index[1],
+                    edge_index[0], x.shape[0])
+
+
+class Contraction(SymmetricContraction):
+    """All outputs of a symmetric contraction at once."""
+
+    def weft_setup(self) -> None:
+        """Its problem, and which parameter each block of its weights is."""
+        correlation = self.contractions[0].correlation
+        self._weft_spec = _spec("contraction", {
+            "in1": str(self.irreps_in), "out": str(self.irreps_out), "correlation": correlation,
+            "layout_in1": "ir_mul", "layout_out": "mul_ir", "signs": SIGNS})
+        paths = [tuple(line.split()[1:]) for line in tell(self._weft_spec).splitlines()
+                 if line.startswith("path ")]
+        self._weft_blocks: List[Tuple[int, int]] = []  # output slot; place in weights, -1: weights_max
+        for k, part in enumerate(self.contractions):
+            if part.correlation != correlation:
+                raise ValueError("contractions of different correlations")
+            for d in range(1, correlation + 1):
+                if (str(k), str(d)) in paths:
+                    self._weft_blocks.append((k, correlation - 1 - d))
+
+    def weft_weights(self) -> torch.Tensor:
+        parts = [self.contractions[k] for k, _ in self._weft_blocks]
+        return torch.cat([part.weights_max if at < 0 else part.weights[at]
+                          for part, (_, at) in zip(parts, self._weft_blocks)], 1)
+
+    def forward(self, x, y):
+        text = _typed(self._weft_spec, x.dtype)
+        given = {"X": x.transpose(1, 2).reshape(x.shape[0], -1), "el": y.argmax(1),
+                 "Wt": self.weft_weights().to(x.dtype)}
+        names = ["X", "el", "Wt"] if torch.compiler.is_compiling() else [
+            a.name for a in function(text).inputs]
+        return run(text, [given[name] for name in names])[0]
+
+
+def _fuse(block: InteractionBlock) -> bool:
+    tp = getattr(block, "conv_tp", None)
+    if type(tp) is not TensorProduct or hasattr(block, "conv_fusion"):
+        return False
+    tp.__class__ = Convolution
+    block.conv_fusion = "weft"
+    return True
+
+
+def _contract(module: SymmetricContraction) -> bool:
+    """Replaced only if it gives the same: reduced bases of other packages do not."""
+    parts = module.contractions
+    w = parts[0].weights_max
+    n, ell = 3, parts[0].U_tensors(1).shape[-2]
+    g = torch.Generator().manual_seed(0)
+    x = torch.randn(n, w.shape[2], ell, generator=g, dtype=w.dtype)
+    y = torch.eye(w.shape[0], dtype=w.dtype)[torch.arange(n) % w.shape[0]]
+    with torch.no_grad():
+        want = module(x, y)
+        module.__class__ = Contraction
+        try:
+            module.weft_setup()
+            got = module(x, y)
+        except (ValueError, RuntimeError):
+            got = None
+    if got is None or got.shape != want.shape or (
+            (got - want).abs().max() > 1e-4 * want.abs().max()):
+        module.__class__ = SymmetricContraction
+        return False
+    return True
+
+
+def replace(model: torch.nn.Module) -> List[Tuple[str, str]]:
+    out = []
+    for name, module in model.named_modules():
+        if isinstance(module, InteractionBlock) and _fuse(module):
+            out.append((name + ".conv_tp", f"convolution over edges, {module.conv_tp.irreps_in1} -> "
+                                           f"{module.conv_tp.irreps_out}"))
+        elif type(module) is SymmetricContraction and _contract(module):
+            out.append((name, f"symmetric contraction, {module.irreps_in} -> {module.irreps_out}"))
+    return out
