@@ -56,9 +56,15 @@ def in_layout(x, irreps, layout, back=False):
     return np.concatenate([x[:, :0], *parts], axis=1)
 
 
-def close(got, want, kind, summands=1):
-    """Rounding grows with the root of the number of products in an element."""
-    limit = LIMITS[kind] * max(np.abs(want).max(initial=0), 1e-30) * max(1, (summands / 500) ** 0.5)
+FEW = 16  # numbers that may all be small by chance, while what they are sums of is not
+STEP = 1e-6
+
+
+def close(got, want, kind, summands=1, moves=0.0):
+    """Rounding grows with the root of the number of products in an element.  moves: of few numbers, how
+    far they move with their inputs, both relative; that is the size of what they are sums of."""
+    size = max(np.abs(want).max(initial=0), moves, 1e-30)
+    limit = LIMITS[kind] * size * max(1, (summands / 500) ** 0.5)
     assert got.shape == want.shape
     assert np.abs(got - want).max(initial=0) <= limit, np.abs(got - want).max() / limit * LIMITS[kind]
 
@@ -161,7 +167,10 @@ class Trial:
             if kind in (settings["type"], *kinds):
                 self.given = [x.to(TYPES[kind]).to(torch.float64) for x in self.given]
         self.names = [*"XY"[:inputs], "Wt"]
-        self.want = module(*self.given).numpy()
+        self.want, self.moves = module(*self.given).numpy(), 0.0
+        if self.want.size < FEW:
+            moved = [x * (1 + STEP * torch.from_numpy(rng.standard_normal(x.shape))) for x in self.given]
+            self.moves = np.abs(module(*moved).numpy() - self.want).max(initial=0) / STEP
         self.set(program, settings)
 
     def set(self, program, settings):
@@ -177,7 +186,7 @@ class Trial:
 
     def check(self, got):
         got = widened(in_layout(got["Z"], self.irreps[2], self.layouts[2], back=True))
-        close(got, self.want, self.kind, self.summands)
+        close(got, self.want, self.kind, self.summands, self.moves)
 
 
 def outputs(program, got):
@@ -346,12 +355,10 @@ class Derivatives:
     the cotangents of the outputs of order k - 1 and give gradients by all of its inputs.  Names are
     those of Weft's programs."""
 
-    STEP = 1e-6
-
     def __init__(self, f, shapes, kinds, order, result="Z"):
         self.kinds = kinds
-        moved = self.gradients(f, shapes, order, result, self.STEP)
-        self.order = [(given, want, {n: np.abs(want[n] - z) / self.STEP for n, z in other.items()})
+        moved = self.gradients(f, shapes, order, result, STEP)
+        self.order = [(given, want, {n: np.abs(want[n] - z) / STEP for n, z in other.items()})
                       for (given, want), (_, other) in zip(self.gradients(f, shapes, order, result), moved)]
 
     def gradients(self, f, shapes, order, result, step=0.0):
@@ -411,8 +418,8 @@ class Gradient:
         return in_layout(x, *part, back=back) if isinstance(part, tuple) else x
 
     def check(self, got):
-        """Each slot of an operand, and the weights of each path, by their own size.  Of few numbers all
-        may be small by chance, while what they are sums of is not: how far they move with their inputs."""
+        """Each slot of an operand, and the weights of each path, by their own size; few numbers as in
+        close()."""
         for name, want in self.want.items():
             if name not in got:  # a program gives no gradient by what it does not read
                 assert not want.any(), name
@@ -423,5 +430,5 @@ class Gradient:
             for s in part[0].slices() if isinstance(part, tuple) else part:
                 error, size, moves = (np.abs(v[..., s]).max(initial=0)
                                       for v in (mine - want, want, self.moved[name]))
-                size = max(size, moves) if want[..., s].size < 16 else size
+                size = max(size, moves) if want[..., s].size < FEW else size
                 assert error <= self.limit * size + 1e-290, (name, s, error / max(size, 1e-290), self.kind)

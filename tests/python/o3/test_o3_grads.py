@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import weft
-from o3_bed import (FEWER, LONG, MODES, PRODUCTS, Compiled, Derivatives, Product, covering, doubles,
-                    interpret, make, o3, triples, turned)
+from o3_bed import (FEWER, LONG, MODES, PRODUCTS, TYPES, Compiled, Derivatives, Product, covering,
+                    doubles, interpret, make, o3, outputs, stored, torch, triples, turned, widened)
 
 
 def test_gradients_are_those_of_e3nn():
@@ -192,3 +192,38 @@ def test_threads_do_not_change_a_bit(spec, kind):
                     np.testing.assert_array_equal(a, b)
     finally:
         weft.set_threads(0)
+
+
+HALVES = [
+    ("tp; in1=16x0e+16x1o+8x2e; in2=0e+1o+2e; out=8x0e+8x1o+4x2e; mode=uvw", False),
+    ("tp; in1=33x0e+33x1o; in2=0e+1o; out=0e+1o; mode=uvu; weights=item", True),
+    ("tp; in1=5x0e+5x1o; in2=0e+1o; out=5x1o; paths=0 1 0 uvu, 1 0 0 uvu, 0 1 0 uvu no 2", False),
+    ("linear; in1=64x0e+32x1o; out=16x0e+8x1o", False),
+]
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+@pytest.mark.parametrize("spec, item", HALVES)
+def test_halves_are_computed_in_f32_and_rounded_once(spec, item, kind):
+    """To the bit what f32 gives of the same numbers; compiled, sums may be in another order, and a number
+    between two halves may go to either."""
+    facts = dict(line.split(" ", 1) for line in weft._irreps.tell(spec).splitlines())
+    rows, dim = 7, {n: weft.Irreps(facts[n]).dim for n in ("in1", "in2", "out") if n in facts}
+    shapes = {"X": (rows, dim["in1"]), "Y": (rows, dim.get("in2", 0)), "d_Z": (rows, dim["out"]),
+              "Wt": (*([rows] if item else []), int(facts["weights"]))}
+    rng = np.random.default_rng(23)
+    data = {n: torch.from_numpy(rng.standard_normal(s)).to(TYPES[kind]) for n, s in shapes.items()}
+    programs = [weft.Program.o3(f"{spec}; type={t}") for t in (kind, "f32")]
+    for half, single in (programs, [p.grad() for p in programs]):
+        names = {a.name for a in half.args if a.role == "input"}
+        narrow = {n: stored(x, kind) for n, x in data.items() if n in names}
+        wide = {n: x.float().numpy() for n, x in data.items() if n in names}
+        want = outputs(single, single.run(wide))
+        want = {n: stored(torch.from_numpy(z), kind) for n, z in want.items()}
+        for n, z in outputs(half, half.run(narrow)).items():
+            np.testing.assert_array_equal(z, want[n], err_msg=n)
+        for n, z in outputs(half, half.compile()(narrow)).items():
+            z, w = widened(z), widened(want[n])
+            unit = {"f16": 2.0 ** -10, "bf16": 2.0 ** -7}[kind]
+            assert (np.abs(z - w) <= unit * np.abs(w) + 1e-5 * np.abs(w).max()).all(), n
+            assert (z != w).mean() <= 0.02, n
