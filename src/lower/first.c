@@ -3,7 +3,8 @@
  *
  * First values where sums are: a phase that gives each element of a row its first value goes, where
  * the next one that mentions the array adds to elements of the same rows, in loops of constant
- * length.  The first of its stores to reach an element sets it; elements that none reaches, or that
+ * length.  Rows are the iterations of the phase, or, where it goes over the rows of an axis, the
+ * entries of these.  The first of its stores to reach an element sets it; elements that none reaches, or that
  * one reaches beside others, get their values at the beginning of the row. */
 #include "lower/lower_int.h"
 
@@ -22,6 +23,7 @@ typedef struct Firsts {
     Buf *buf;
     int64_t row; /* elements of one */
     Node *phase; /* the one that adds */
+    const Node *rows; /* its loop over rows: the phase, or one inside */
     Store *store;
     int n, cap;
     int *owner; /* by element: the store that is first; or none, or the beginning of the row */
@@ -111,7 +113,7 @@ static bool take_store(Firsts *f, const Node *loop, const Node *n)
     Store s = { .node = n, .loop = loop, .n = 1 };
 
     if (reads(f, n->value) || n->op != A_ADD || n->nat > 0 ||
-        !loop_index(index, f->phase->local, &row) ||
+        !loop_index(index, f->rows->local, &row) ||
         row.stride != f->row || row.n != (loop != NULL))
         return false;
     s.base = row.constant;
@@ -137,8 +139,8 @@ static bool take_stores(Firsts *f)
 {
     int all = mentions(f, f->phase);
 
-    for (int i = 0; i < f->phase->nbody; i++) {
-        const Node *n = f->phase->body[i];
+    for (int i = 0; i < f->rows->nbody; i++) {
+        const Node *n = f->rows->body[i];
         bool loop = n->kind == N_FOR && n->lo->op == OP_int && n->hi->op == OP_int &&
                     n->lo->i < n->hi->i;
 
@@ -203,10 +205,15 @@ static Expr *begin_value(const Firsts *f)
     return ir_real(f->p, f->buf->type == T_f32 ? (double)(float)v : v);
 }
 
+static void put_begins(Firsts *, NodeList *out);
+
 static Node *with_firsts(Firsts *f, Node *n)
 {
     NodeList body = { 0 };
     Node c = *n;
+
+    if (n == f->rows)
+        put_begins(f, &body);
 
     for (int i = 0; i < f->n; i++)
         if (f->store[i].node == n && f->store[i].first) {
@@ -224,7 +231,7 @@ static void put_begin(Firsts *f, NodeList *out, int64_t from, int64_t to)
 {
     Prog *p = f->p;
     Local *l = loop_local(p, "x", T_i64, 1);
-    Expr *at = lower_add(p, lower_mul(p, loop_use(p, f->phase->local), ir_int(p, f->row)),
+    Expr *at = lower_add(p, lower_mul(p, loop_use(p, f->rows->local), ir_int(p, f->row)),
                          loop_use(p, l));
     Node set = *f->set, loop = { .kind = N_FOR,
                                  .label = f->set->label,
@@ -268,16 +275,17 @@ static void put_begins(Firsts *f, NodeList *out)
         put_begin(f, out, from, to);
 }
 
-static Node *merged(Firsts *f)
+/* The loop of the phase that has the rows of the first values; NULL: none. */
+static const Node *rows_of(const Firsts *f)
 {
-    NodeList body = { 0 };
-    Node *phase;
-
-    put_begins(f, &body);
-    phase = with_firsts(f, f->phase);
-    for (int i = 0; i < phase->nbody; i++)
-        lower_append(f->p, &body, phase->body[i]);
-    return lower_with_body(f->p, phase, &body);
+    if (f->phase->lo != f->begin->lo)
+        return NULL;
+    if (f->phase->hi == f->begin->hi)
+        return f->phase;
+    for (int i = 0; i < f->phase->nbody; i++)
+        if (lower_entries(f->p, f->phase, f->phase->body[i]) == f->begin->hi)
+            return f->phase->body[i];
+    return NULL;
 }
 
 static bool merge(Kernel *k, int from)
@@ -293,11 +301,10 @@ static bool merge(Kernel *k, int from)
         return false;
     f.phase = k->phase[to];
     if (f.phase->kind != N_FOR || f.phase->how != FOR_PARALLEL || f.phase->lanes > 1 ||
-        f.phase->scheduled || f.phase->lo != f.begin->lo || f.phase->hi != f.begin->hi ||
-        !take_stores(&f))
+        f.phase->scheduled || (f.rows = rows_of(&f)) == NULL || !take_stores(&f))
         return false;
     choose_first(&f);
-    k->phase[to] = merged(&f);
+    k->phase[to] = with_firsts(&f, f.phase);
     return true;
 }
 

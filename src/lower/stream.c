@@ -2,8 +2,9 @@
  * Copyright The Weft authors
  *
  * Stores past the caches: results that are stored once, in lanes, and that the kernel does not
- * read, need not take the place of what it reads.  That pays where all rows that a phase touches
- * are more than the caches hold: what was stored first is gone by the end. */
+ * read, need not take the place of what it reads.  That pays where all rows that a phase touches,
+ * or a loop of it over all entries, are more than the caches hold: what was stored first is gone by
+ * the end. */
 #include "lower/lower_int.h"
 
 enum { LINE = 64 }; /* bytes: a row that begins inside a line would be stored by parts of lines */
@@ -11,7 +12,10 @@ enum { LINE = 64 }; /* bytes: a row that begins inside a line would be stored by
 typedef struct Stream {
     const Kernel *k;
     const Node *phase;
-    int64_t least; /* iterations of the phase from which on; 0: any */
+    int64_t bytes;
+    const Node *rows; /* the phase, or its loop over entries */
+    Expr *count;      /* of rows in all */
+    int64_t least;    /* from how many on; 0: any; -1: never */
 } Stream;
 
 static void see_read(Expr *e, void *ctx)
@@ -49,21 +53,21 @@ static bool is_only_written(const Kernel *k, Buf *b)
     return true;
 }
 
-/* Bytes between the element and that of the next iteration of the phase; 0: not known. */
-static int64_t row_of(const Node *phase, Expr *cell)
+/* Bytes between the element and that of the next row; 0: not known. */
+static int64_t row_of(const Node *rows, Expr *cell)
 {
     int64_t bytes;
     LoopIndex x;
 
-    return phase->kind == N_FOR && loop_index(cell->arg[0], phase->local, &x) && x.stride > 0 &&
+    return rows->kind == N_FOR && loop_index(cell->arg[0], rows->local, &x) && x.stride > 0 &&
                    !int_mul(x.stride, ir_type[cell->buf->type].bytes, &bytes)
                ? bytes
                : 0;
 }
 
-typedef struct Rows { /* what an iteration of a phase has of each array */
+typedef struct Rows { /* what a row has of each array */
     Prog *p;
-    const Node *phase;
+    const Node *rows;
     const Buf **buf;
     int n, cap;
     int64_t bytes;
@@ -72,7 +76,7 @@ typedef struct Rows { /* what an iteration of a phase has of each array */
 static void see_row(Expr *e, void *ctx)
 {
     Rows *r = ctx;
-    int64_t bytes = e->op == OP_cell ? row_of(r->phase, e) : 0;
+    int64_t bytes = e->op == OP_cell ? row_of(r->rows, e) : 0;
 
     for (int i = 0; i < r->n && bytes > 0; i++)
         if (r->buf[i] == e->buf)
@@ -84,12 +88,12 @@ static void see_row(Expr *e, void *ctx)
     r->bytes = bytes;
 }
 
-int64_t lower_row_bytes(Prog *p, const Node *phase)
+int64_t lower_row_bytes(Prog *p, const Node *rows)
 {
-    Rows r = { .p = p, .phase = phase };
+    Rows r = { .p = p, .rows = rows };
     Memo met = { 0 };
 
-    loop_visit(p, phase, see_row, &r, &met);
+    loop_visit(p, rows, see_row, &r, &met);
     return r.bytes;
 }
 
@@ -97,8 +101,21 @@ static bool may_stream(const Stream *s, const Node *n)
 {
     return n->kind == N_STORE && n->op == A_SET && n->nat == 0 && n->out->op == OP_cell &&
            is_only_written(s->k, n->out->buf) &&
-           (s->least == 0 || (row_of(s->phase, n->out) > 0 &&
-                              row_of(s->phase, n->out) % LINE == 0));
+           s->least >= 0 &&
+           (s->least == 0 || (row_of(s->rows, n->out) > 0 &&
+                              row_of(s->rows, n->out) % LINE == 0));
+}
+
+/* The number of rows that touch so many bytes; -1: as far as known, none do. */
+static int64_t least_of(Prog *p, const Node *rows, Expr *count, int64_t bytes)
+{
+    int64_t row = bytes > 1 ? lower_row_bytes(p, rows) : 0;
+
+    if (bytes <= 1)
+        return 0;
+    if (row == 0 || count->op == OP_int)
+        return row > 0 && count->i > bytes / row ? 0 : -1;
+    return bytes / row + 1;
 }
 
 static Node *stream(const Stream *s, Node *n, bool lanes)
@@ -106,38 +123,36 @@ static Node *stream(const Stream *s, Node *n, bool lanes)
     Prog *p = s->k->p;
     NodeList body = { 0 };
     Node c = *n;
+    Expr *entries = n == s->phase ? NULL : lower_entries(p, s->phase, n);
+    Stream in = *s;
 
+    if (entries != NULL) {
+        in.rows = n;
+        in.count = entries;
+        in.least = least_of(p, n, entries, s->bytes);
+    }
     lanes = lanes || (n->kind == N_FOR && n->lanes > 1);
     if (lanes && may_stream(s, n)) {
         c.stream = true;
         if (s->least > 0)
-            c.cond = ir_op2(p, OP_ge, s->phase->hi, ir_int(p, s->least));
+            c.cond = ir_op2(p, OP_ge, s->count, ir_int(p, s->least));
         return loop_node(p, &c);
     }
     for (int i = 0; i < n->nbody; i++)
-        lower_append(p, &body, stream(s, n->body[i], lanes));
+        lower_append(p, &body, stream(&in, n->body[i], lanes));
     return lower_with_body(p, n, &body);
-}
-
-/* The iterations that touch so many bytes; -1: as far as known, none do. */
-static int64_t least_of(Prog *p, const Node *phase, int64_t bytes)
-{
-    int64_t row = bytes > 1 ? lower_row_bytes(p, phase) : 0;
-
-    if (bytes <= 1)
-        return 0;
-    if (row == 0 || phase->hi->op == OP_int)
-        return row > 0 && phase->hi->i > bytes / row ? 0 : -1;
-    return bytes / row + 1;
 }
 
 void lower_streams(Kernel *k, int64_t bytes)
 {
     for (int i = 0; i < k->n && bytes > 0; i++) {
-        Stream s = { .k = k, .phase = k->phase[i], .least = least_of(k->p, k->phase[i], bytes) };
+        Node *phase = k->phase[i];
+        Stream s = { .k = k, .phase = phase, .bytes = bytes, .rows = phase, .count = phase->hi };
 
-        if (s.least >= 0)
-            k->phase[i] = stream(&s, k->phase[i], false);
+        if (phase->kind != N_FOR)
+            continue;
+        s.least = least_of(k->p, phase, phase->hi, bytes);
+        k->phase[i] = stream(&s, phase, false);
     }
     lower_done(k, k->p->stage);
 }

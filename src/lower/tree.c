@@ -213,3 +213,20 @@ Node *lower_renamed(Prog *p, Node *n)
     n = rename_lets(p, n, &memo);
     return loop_rewrite(p, n, same, NULL, &memo);
 }
+
+Expr *lower_entries(Prog *p, const Node *phase, const Node *n)
+{
+    const Buf *start = n->kind == N_FOR && n->lo->op == OP_cell ? n->lo->buf : NULL;
+    Expr *row;
+
+    if (start == NULL || start->of == NULL || start->of_k != -1 || start->nfull > 0 ||
+        n->how != FOR_SERIAL || n->lanes > 1 || start->of->parent == NULL ||
+        phase->kind != N_FOR || phase->lo != ir_int(p, 0) ||
+        phase->hi != lower_count(p, start->of->parent))
+        return NULL;
+    row = loop_use(p, phase->local);
+    return n->lo->arg[0] == row &&
+                   n->hi == lower_first(p, start->of, lower_add(p, row, ir_int(p, 1)))
+               ? lower_count(p, start->of)
+               : NULL;
+}
