@@ -4,8 +4,8 @@
  * First values where sums are: a phase that gives each element of a row its first value goes, where
  * the next one that mentions the array adds to elements of the same rows, in loops of constant
  * length.  Rows are the iterations of the phase, or, where it goes over the rows of an axis, the
- * entries of these.  The first of its stores to reach an element sets it; elements that none reaches, or that
- * one reaches beside others, get their values at the beginning of the row. */
+ * entries of these.  The first of its stores to reach an element sets it; elements that none
+ * reaches, or that one reaches beside others, get their values at the beginning of the row. */
 #include "lower/lower_int.h"
 
 enum { MOST_ROW = 1 << 20, MOST_GAPS = 8, NOBODY = -1, SEVERAL = -2 };

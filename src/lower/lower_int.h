@@ -35,8 +35,8 @@ int64_t lower_apart(Expr *, Expr *);
 /* Whether e is the local, times something, plus something. */
 bool lower_is_stepped(Prog *, Expr *, Local *);
 int lower_slots(Node *, Expr ***out); /* where they stand; none is NULL */
-/* How many entries an axis has, of whose rows the phase is over all, and the loop inside it over the
- * entries of the row: each entry is met once.  NULL: it is no such loop. */
+/* How many entries an axis has, of whose rows the phase is over all, and the loop inside it over
+ * the entries of the row: each entry is met once.  NULL: it is no such loop. */
 Expr *lower_entries(Prog *, const Node *phase, const Node *loop);
 /* Each phase that `merge` has put into later ones goes. */
 void lower_drop_phases(Kernel *, bool (*merge)(Kernel *, int phase));
