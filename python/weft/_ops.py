@@ -7,7 +7,8 @@ for a structure is kept as long as its arrays live.
 In all of them A is a SciPy matrix or array in CSR, CSC or COO, a torch sparse CSR or CSC tensor on the
 CPU, or (indptr, indices, data, shape).  Dense operands are NumPy arrays or torch tensors of float16,
 bfloat16, float32 or float64, all of one type; the result is of the kind of the first of them, a new
-array or the one given as out.  transpose=True takes A as its transpose."""
+array or the one given as out.  transpose=True takes A as its transpose.  Where torch records, results
+have gradients, to any order; out is then not for use."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from . import _lib, _sparse
 from ._array import type_code
 from ._lib import check, lib
 from ._program import Kernel, Program, _free
-from ._sparse import Structure, bad, dense
+from ._sparse import Structure, bad, dense, records
 
 Shape = Tuple[int, ...]
 
@@ -103,6 +104,15 @@ def _spec(op: str, type: str, s: Structure, transpose: bool, **more: Any) -> str
     return ":".join(words + [option for option, wanted in more.items() if wanted])
 
 
+def _recorded(out: Any) -> Any:
+    """The same operators as torch records them."""
+    from . import _torch_sparse
+
+    if out is not None:
+        raise bad("out", "None, as torch records", "an array")
+    return _torch_sparse
+
+
 def _place(out: Any, site: _Site, like: Any) -> tuple:
     if out is None:
         return _sparse.empty(site.result, like)
@@ -130,6 +140,8 @@ def _same_type(name: str, type: str, got: str, of: str) -> None:
 def _product(op: str, A: Any, name: str, B: Any, out: Any, transpose: bool, k: int) -> Any:
     """spmv and spmm, whose operands have k dimensions for each node."""
     s, values = _sparse.sparse(A)
+    if records(values, B):
+        return getattr(_recorded(out), op)(A, values, B, transpose)
     v, vtype, vshape, vdata = _values(A, values)
     b, type, shape, data = dense(B, name)
     key = (op, type, shape, vtype, vshape, transpose)
@@ -171,6 +183,8 @@ def sddmm(A: Any, X: Any, Y: Any, out: Any = None, *, values: bool = False,
     (n, f), the result (nnz).  Heads: X (m, h, f), Y (n, h, f), the result (nnz, h).
     values=True: times the value of the entry."""
     s, v = _sparse.sparse(A)
+    if records(X, Y, v if values else None):
+        return _recorded(out).sddmm(A, X, Y, transpose, v if values else None)
     x, type, shape, data = dense(X, "X")
     y, ytype, yshape, ydata = dense(Y, "Y")
     if values:
@@ -221,6 +235,8 @@ def segment_reduce(A: Any, X: Any, reduce: str = "sum", out: Any = None, *, node
     s, _ = _sparse.segments(A)
     if s.format == "ragged" and (nodes or transpose):
         raise bad("A", "a matrix, when nodes or transpose is asked for", "starts of rows alone")
+    if records(X):
+        return _recorded(out).segment_reduce(A, X, reduce, nodes, arg, transpose)
     x, type, shape, data = dense(X, "X")
     key = (reduce, type, shape, nodes, arg, transpose)
     site = s.sites.get(key)
@@ -251,6 +267,8 @@ def softmax(A: Any, S: Any = None, out: Any = None, *, transpose: bool = False) 
     s, values = _sparse.segments(A)
     if s.format == "ragged" and transpose:
         raise bad("A", "a matrix, when transpose is asked for", "starts of rows alone")
+    if records(values if S is None else S):
+        return _recorded(out).softmax(A, values if S is None else S, transpose)
     x, type, shape, data = dense(S, "S") if S is not None else _values(A, values)
     key = ("softmax", type, shape, transpose)
     site = s.sites.get(key)

@@ -124,8 +124,19 @@ def _of_torch(tensor: Any) -> Structure:
     return _remember(key, structure, (tensor,))
 
 
+class With:
+    """The structure of a matrix with other values."""
+
+    __slots__ = ("of", "values")
+
+    def __init__(self, of: Any, values: Any):
+        self.of, self.values = of, values
+
+
 def sparse(A: Any) -> Tuple[Structure, Any]:
     """The structure of a sparse matrix, and its values (None when it has none)."""
+    if isinstance(A, With):
+        return segments(A.of)[0], A.values
     if isinstance(A, tuple):
         if len(A) != 4:
             raise bad("A", "(indptr, indices, data, shape)", f"a tuple of {len(A)}")
@@ -190,6 +201,13 @@ def is_torch(x: Any) -> bool:
     return torch is not None and isinstance(x, torch.Tensor)
 
 
+def records(*arrays: Any) -> bool:
+    """Does torch record what is done to one of them?"""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.is_grad_enabled() and any(
+        isinstance(x, torch.Tensor) and x.requires_grad for x in arrays)
+
+
 def describe(x: Any) -> str:
     if is_torch(x):
         return f"a torch tensor of {x.dtype} {tuple(x.shape)}"
@@ -233,9 +251,6 @@ def _dense_torch(x: Any, name: str) -> Tuple[Any, str, Tuple[int, ...], int]:
         raise bad(name, f"elements of {_KNOWN}", x.dtype)
     if x.device.type != "cpu" or x.layout is not torch.strided:
         raise bad(name, "a dense tensor on the CPU", f"{x.layout} on {x.device}")
-    if x.requires_grad and torch.is_grad_enabled():
-        raise bad(name, "a tensor without requires_grad, or torch.no_grad()",
-                  "one that records operations, which these functions do not")
     if not x.is_contiguous() or x.is_neg():
         x = x.resolve_neg().contiguous()
     return x, type_name, tuple(x.shape), x.data_ptr()
