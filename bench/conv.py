@@ -90,6 +90,10 @@ class Weft:
         self.more = {"dz": np.empty_like(self.dz), **{n: np.empty_like(arrays[n]) for n in self.names}}
         for array in (self.out, *self.grads.values(), *self.more.values()):
             array.fill(0)  # so that memory is there before anything is measured
+        one = weft.Edges([0], [0], 1)  # and the code
+        row = {n: a if n == "matrix" else a[:1] for n, a in self.operands().items()}
+        self.conv(one, **row)
+        self.conv.backward(one, self.dz[:1], **row)
 
     def operands(self):
         return {n: self.at[n] for n in self.names}

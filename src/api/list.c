@@ -27,6 +27,7 @@ static const Item axes[] = {
     { ": i < m, j < n", "coordinates: index arrays E.i and E.j" },
     { ": j = i + e - 2 < n", "coordinate: an expression of positions and coordinates" },
     { ": table {0, 2, 4}", "coordinate: constants" },
+    { ": k < n once", "coordinate: no value twice in the whole axis" },
     { "sorted", "flag: coordinates ascend under each parent" },
     { "unique", "flag: no coordinate twice under a parent" },
     { "padded", "flag: positions with a coordinate outside its bound do not exist" },

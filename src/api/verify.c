@@ -8,6 +8,8 @@
 #include "api/api_int.h"
 #include "run/run.h"
 
+#include <string.h>
+
 typedef struct Look {
     const Axis *axis;
     const Span *span;
@@ -257,6 +259,42 @@ static bool order_is_right(const Look *l)
     return !(l->axis->flags & AX_SORTED) && has_no_twins(l);
 }
 
+/* `work` has a bit for each value that was met. */
+static int64_t look_for_others(void *const *array, const int64_t *size, int64_t begin, int64_t end,
+                               void *work)
+{
+    const Look *l = array[0];
+    uint8_t *met = work;
+    bool others = false;
+
+    (void)size, (void)begin, (void)end;
+    for (int k = 0; k < l->axis->ncoord; k++) {
+        if (!l->axis->coord[k].once)
+            continue;
+        memset(met, 0, (size_t)(l->bound[k] / 8 + 1));
+        for (int64_t p = 0; p < l->span->total; p++) {
+            int64_t v = get(&l->coord[k], p);
+
+            others |= met[v / 8] >> v % 8 & 1;
+            met[v / 8] = (uint8_t)(met[v / 8] | 1 << v % 8);
+        }
+    }
+    return others;
+}
+
+/* Coordinates that are declared once: by one thread, as few axes have any. */
+static bool values_are_once(const Look *l)
+{
+    int64_t most = -1;
+
+    for (int k = 0; k < l->axis->ncoord; k++)
+        if (l->axis->coord[k].once && l->bound[k] > most)
+            most = l->bound[k];
+    return most < 0 ||
+           (l->pool != NULL && most / 64 <= l->span->total &&
+            holds(l, look_for_others, &(RunPhase){ .n = 1, .work_bytes = most / 8 + 1 }));
+}
+
 static bool axis_is_right(const Prog *p, const Env *env, const Axis *a, Pool *pool)
 {
     Span span = ir_axis_span(p, env, a);
@@ -271,7 +309,8 @@ static bool axis_is_right(const Prog *p, const Env *env, const Axis *a, Pool *po
         else if (c->kind == C_LOAD)
             l.coord[k] = env->coord[a->id][k];
     }
-    return (a->extent != X_SEG || starts_rise(&l)) && coords_fit(&l) && order_is_right(&l);
+    return (a->extent != X_SEG || starts_rise(&l)) && coords_fit(&l) && order_is_right(&l) &&
+           values_are_once(&l);
 }
 
 /* Is it, or what it hangs on, made by the run?  Then there is nothing to look at yet. */

@@ -174,6 +174,7 @@ static void add_coord(const Making *m, int l, int k)
     Coord c = m->shape->level[l].axis->coord[k];
 
     c.owner = NULL;
+    c.once = false;
     if (c.name != NULL)
         c.name = coord_name(m, to, c.name);
     if (c.expr != NULL)

@@ -203,6 +203,26 @@ static void check_unique(Run *x, const Axis *a)
         check_parent_unique(x, a, &rows, ir_span_first(s, q), ir_span_first(s, q + 1));
 }
 
+/* Each value of a coordinate is at one position of the axis: sorts (value, position). */
+static void check_once(Run *x, const Axis *a, int k)
+{
+    const AxisState *s = &x->axis[a->id];
+    Rows rows = { .w = 2, .n = s->span.total, .cap = s->span.total };
+
+    rows.v = arena_array(x->arena, rows.n, 2 * sizeof *rows.v);
+    for (int64_t p = 0; p < rows.n; p++) {
+        rows.v[2 * p] = interp_coord(s, k, p, 0);
+        rows.v[2 * p + 1] = p;
+    }
+    interp_sort(&rows);
+    for (int64_t i = 2; i < 2 * rows.n; i += 2)
+        if (rows.v[i] == rows.v[i - 2])
+            interp_fail(x, "%s.%s is declared once, but positions %lld and %lld both have %lld; "
+                           "correct it, or drop `once`",
+                        a->name, coord_name(a, k), (long long)rows.v[i - 1],
+                        (long long)rows.v[i + 1], (long long)rows.v[i]);
+}
+
 static void make_ready(Run *x, const Axis *a)
 {
     AxisState *s = &x->axis[a->id];
@@ -219,6 +239,9 @@ static void make_ready(Run *x, const Axis *a)
     check_positions(x, a);
     if ((a->flags & AX_UNIQUE) && !(a->flags & AX_SORTED))
         check_unique(x, a);
+    for (int k = 0; k < a->ncoord; k++)
+        if (a->coord[k].once)
+            check_once(x, a, k);
 }
 
 void interp_ready_axes(Run *x)

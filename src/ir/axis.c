@@ -236,6 +236,11 @@ static void check_coord(Prog *p, const Axis *a, int k)
                  "axis %s hangs under a built axis, whose size only a run tells, so it cannot load "
                  "coordinates",
                  a->name);
+    if (c->once && (c->kind != C_LOAD || a->extent == X_BUILT || (a->flags & AX_PADDED)))
+        ir_throw(p, ST_CHECK,
+                 "axis %s: once is said of a coordinate that is loaded, of an axis that is neither "
+                 "padded nor built",
+                 a->name);
     if (a->extent == X_BUILT && (c->kind != C_LOAD || c->bound == NULL))
         ir_throw(p, ST_CHECK,
                  "axis %s is built by the program: each coordinate is a load with a bound, as in "

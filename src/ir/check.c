@@ -221,7 +221,7 @@ static const Var *owner_of(Expr *index)
 
     while (owner != NULL && v != NULL && v->axis != owner)
         v = v->parent != NULL && v->parent->op == OP_var ? v->parent->var : NULL;
-    if (owner != NULL)
+    if (owner != NULL || a->coord[index->k].once)
         return v;
     if (a->parent != NULL || a->ncoord != 1)
         return NULL;

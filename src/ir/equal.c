@@ -109,7 +109,7 @@ static void put_axis_decl(Words *o, const Axis *a)
         const Coord *c = &a->coord[k];
 
         put_name(o, c->name);
-        put(o, c->kind);
+        put(o, (uint64_t)c->kind << 1 | c->once);
         put_ints(o, c->table, c->n);
         put_expr(o, c->expr);
         put_expr(o, c->bound);

@@ -95,6 +95,7 @@ typedef struct Coord {
     int64_t n;
     Expr *expr;  /* C_EXPR: of loc(self), ancestors' coordinates and own earlier ones */
     Expr *bound; /* of sizes; or NULL */
+    bool once;   /* no two positions of the axis have the same value; only of a load */
     /* Made by a pass that has proven it: an ancestor, or the axis itself, no two positions of which
      * have the same value below.  Or NULL. */
     Axis *owner;

@@ -53,7 +53,7 @@ static Axis *known_axis(Parser *s)
     return a;
 }
 
-/* ("load" | "table" ints | name ["=" ("ident" | ints | expr)]) ["<" expr] */
+/* ("load" | "table" ints | name ["=" ("ident" | ints | expr)]) ["<" expr ["once"]] */
 static void coordinate(Parser *s, Axis *a)
 {
     Coord c = { .kind = C_LOAD };
@@ -74,8 +74,10 @@ static void coordinate(Parser *s, Axis *a)
     } else if (c.kind == C_EXPR) {
         c.expr = parse_expr(s);
     }
-    if (parse_take(s, (Tok)'<'))
+    if (parse_take(s, (Tok)'<')) {
         c.bound = parse_expr(s);
+        c.once = parse_take_word(s, "once");
+    }
     s->p->at = at;
     ir_axis_coord(s->p, a, &c);
 }

@@ -22,6 +22,8 @@ static void print_bound(Printer *o, const Coord *c)
         text_str(o->out, " < ");
         print_expr(o, c->bound);
     }
+    if (c->once)
+        text_str(o->out, " once");
 }
 
 static size_t line_of(const Text *out)
@@ -174,7 +176,8 @@ static void print_rows(Text *out, const Axis *a, const Buf *values)
 static bool print_short(Printer *o, const Axis *a)
 {
     const Coord *c = a->coord;
-    bool load = a->ncoord == 1 && c->kind == C_LOAD && c->name == NULL && c->bound != NULL;
+    bool load = a->ncoord == 1 && c->kind == C_LOAD && c->name == NULL && c->bound != NULL &&
+                !c->once;
 
     if (a->extent == X_SEG && load) {
         text_f(o->out, "%s = compressed(%s, ", a->name, a->parent->name);

@@ -475,7 +475,7 @@ static void put_head(Writer *w)
     }
     text_f(w->out, "program %s(nodes, senders%s)\naxis I = nodes, E(I) = seg : j < senders%s",
            t->name != NULL ? t->name : "conv", t->edges == O3_EDGES_ANY ? ", edges" : "",
-           t->edges == O3_EDGES_ANY ? ", edge < edges" : "");
+           t->edges == O3_EDGES_ANY ? ", edge < edges once" : "");
     if (t->hidden > 0) {
         if (w->nweighted == 0)
             err_throw(w->arena->err, ST_ARG, "conv: hidden=%d, but no path has weights", t->hidden);

@@ -89,21 +89,26 @@ def test_derivatives_are_differences(kind, rng):
         assert (g["dz"] * dz2).sum() == pytest.approx(slope(at, dz + dz2) - slope(at, dz), abs=1e-10)
 
 
-def test_orders_of_edges_and_threads_leave_no_trace(rng):
-    conv = conv_of()
+@pytest.mark.parametrize("kind", KINDS[:3], ids=str)
+def test_orders_of_edges_and_threads_leave_no_trace(kind, rng):
+    conv = conv_of(**kind)
     receiver, sender = np.divmod(rng.permutation(120)[:90], 12)
-    x, dz = rng.standard_normal((12, 9)), rng.standard_normal((10, conv.irreps_out.dim))
-    y, w = rng.standard_normal((90, 4)), rng.standard_normal((90, conv.weight_numel))
+    at = operands(conv, weft.Edges(receiver, sender, 10, 12), rng)
+    dz = rng.standard_normal((10, conv.irreps_out.dim))
+    of_edges = [n for n, a in at.items() if a is not None and len(a) == 90]
     first = None
     try:
         for threads, order in ((1, np.arange(90)), (2, rng.permutation(90)), (3, rng.permutation(90)),
                                (7, np.lexsort((sender, receiver)))):
             weft.set_threads(threads)
             edges = weft.Edges(receiver[order], sender[order], 10, 12)
-            z = conv(edges, x, y[order], w[order])
-            d = conv.backward(edges, dz, x, y[order], w[order])
-            first = first or (z.tobytes(), d["x"].tobytes())
-            assert (z.tobytes(), d["x"].tobytes()) == first, threads
+            given = {n: a[order] if n in of_edges else a for n, a in at.items()}
+            d = conv.backward(edges, dz, **given)
+            back = np.argsort(order)
+            bits = [(d[n][back] if n in of_edges else d[n]).tobytes() for n in d]
+            bits.append(conv(edges, **given).tobytes())
+            first = first or bits
+            assert bits == first, threads
     finally:
         weft.set_threads(0)
 

@@ -31,6 +31,7 @@ static const char *const words[] = {
     "sorted",
     "unique",
     "padded",
+    "once",
     "for",
     "in",
     "let",

@@ -37,6 +37,8 @@ static const Case cases[] = {
     { "program p(m, n)\naxis I = m, E(I) = seg : c = ident, j < n unique\nf32 A[E]\n", true },
     { "program p(m, n)\naxis I = m, E(I) = seg : c = ident, j < n sorted\nf32 A[E]\n", true },
     { "program p(m, n)\naxis I = m, K = m : c = ident < n, E(I) = seg\nf32 A[E, K]\n", true },
+    { "program p(m, n)\naxis I = m, E(I) = seg : j < n once\nf32 A[E]\n", false },
+    { "program p(m, n)\naxis I = m, E(I) = seg : k < m, j < 2 * n once\nf32 A[E]\n", false },
 };
 
 static Array array_of(Arena *a, Type type, int64_t n)
