@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright The Weft authors
-"""Batched tensor products, forward and backward, beside e3nn: verifies, then times in turn.
+"""Batched tensor products, forward, backward and double backward, beside e3nn and, where it is
+installed, cuEquivariance (its `naive` method, the one that it has for CPUs): verifies against e3nn,
+then times in turn, round by round.
 
-    python bench/tp.py [NAME ...] [--items 4000] [--rounds 15] [--threads 1] [--type f32]
-                       [--layout mul_ir] [--isa avx2] [--alone] [--schedule TEXT] [--cpu]
+    python bench/tp.py [NAME ...] [--items 4000] [--rounds 9] [--threads 1] [--type f32] [--double]
+                       [--layout mul_ir] [--isa avx2] [--alone] [--schedule TEXT] [--json FILE]
     python bench/tp.py 'IN1*IN2>OUT:uvu'           # any other product, item weights
     python bench/tp.py 'IN1*IN2>OUT:uvw:shared'
 
-Prints one CSV line a problem: medians in microseconds an item of the forward and the backward
-kernel, the same of e3nn (forward alone, and forward with backward), what the compulsory bytes take
-at --gbs, and the seconds of the first compile when the cache is empty (--fresh)."""
+Prints a line a problem: medians in microseconds an item of the forward kernel, of forward with
+backward and, with --double, of the double backward; the same of the peers (whose double backward is
+timed with all it needs: forward, backward, and the gradient of that); how many times faster than the
+better peer; what the compulsory bytes take at --gbs, and the seconds of the first compile (with an
+empty cache: --fresh). The last line has geometric means."""
 
 import argparse
+import json
 import os
 import statistics
 import tempfile
@@ -67,16 +72,67 @@ def e3nn_product(spec):
                             internal_weights=False)
 
 
+class Peer:
+    """A product of torch: times(kind) runs it once."""
+
+    def __init__(self, torch, product, tensors):
+        self.torch, self.product, self.t = torch, product, tensors
+        self.inputs = [tensors[k] for k in ("X", "Y", "Wt")]
+
+    def forward(self):
+        with self.torch.no_grad():
+            self.product(*self.inputs)
+
+    def both(self):
+        self.torch.autograd.grad(self.product(*self.inputs), self.inputs, self.t["d_Z"])
+
+    def double(self):
+        grad, d_z = self.torch.autograd.grad, self.t["d_Z"].detach().requires_grad_()
+        first = grad(self.product(*self.inputs), self.inputs, d_z, create_graph=True)
+        grad(first, self.inputs + [d_z], [self.t["u_" + k] for k in ("X", "Y", "Wt")])
+
+
+def cue_product(spec, dtype):
+    import cuequivariance as cue
+    import cuequivariance_torch as cuet
+
+    in1, in2, out, mode, weights = parse(spec)
+    in1, in2, out = (cue.Irreps("O3", i) for i in (in1, in2, out))
+    how = dict(shared_weights=weights == "shared", internal_weights=False, layout=cue.mul_ir,
+               method="naive", dtype=dtype)
+    if mode == "uvw":
+        return cuet.FullyConnectedTensorProduct(in1, in2, out, **how)
+    return cuet.ChannelWiseTensorProduct(in1, in2, [ir for _, ir in out], **how)
+
+
+def peers_of(torch, spec, product, tensors):
+    peers = {"e3nn": Peer(torch, product, tensors)}
+    try:
+        cue = cue_product(spec, tensors["X"].dtype)
+    except ImportError:
+        return peers
+    t = dict(tensors)
+    if parse(spec)[4] == "shared": # which has a row of weights for all items
+        t["Wt"] = t["Wt"].detach().reshape(1, -1).requires_grad_()
+        t["u_Wt"] = t["u_Wt"].reshape(1, -1)
+    peers["cue"] = Peer(torch, cue, t)
+    return peers
+
+
 clock = time.perf_counter
 
 
-def median_of(run, rounds):
-    times = []
-    for _ in range(rounds + 2):
-        began = clock()
-        run()
-        times.append(clock() - began)
-    return statistics.median(times[2:])
+def medians(runs, rounds, slow):
+    """Of functions by name, in turns; those in `slow` in few of them."""
+    times = {k: [] for k in runs}
+    for r in range(rounds + 1):
+        for k, run in runs.items():
+            if k in slow and r > 3:
+                continue
+            began = clock()
+            run()
+            times[k].append(clock() - began)
+    return {k: statistics.median(v[1:]) for k, v in times.items()}
 
 
 def aligned(np, shape, real, fill=None):
@@ -95,75 +151,124 @@ def relative(np, got, want):
     return float(np.abs(got - want).max() / max(np.abs(want).max(), 1e-30))
 
 
+def arrays(np, product, spec, options):
+    rng = np.random.default_rng(1)
+    real = np.float64 if options.type == "f64" else np.float32
+    items, shared = options.items, parse(spec)[4] == "shared"
+    shapes = {"X": (items, product.irreps_in1.dim), "Y": (items, product.irreps_in2.dim),
+              "Wt": (product.weight_numel,) if shared else (items, product.weight_numel),
+              "d_Z": (items, product.irreps_out.dim)}
+    shapes.update({"u_" + k: shapes[k] for k in ("X", "Y", "Wt")})
+    return {k: aligned(np, v, real, rng.standard_normal(v)) for k, v in shapes.items()}
+
+
+def run_of(np, kernel, prog, data):
+    """A run of a kernel with these data, outputs in arrays of their own.  d_X is like X; of a double
+    backward d2_X and d2_d_Z are gradients, and d2_d_X, here u_X, is what d_X is multiplied by."""
+    given, outs = {}, {}
+    for a in prog.args:
+        name = a.name
+        if name in ("d2_d_X", "d2_d_Y", "d2_d_Wt"):
+            given[name] = data["u" + name[4:]]
+        elif name in data:
+            given[name] = data[name]
+        elif name != "n":
+            like = {"Z": "d_Z", "d2_d_Z": "d_Z"}.get(name, name[name.find("_") + 1:])
+            outs[name] = aligned(np, data[like].shape, data[like].dtype)
+    return (lambda: kernel(given, out=outs if len(outs) > 1 else outs["Z"])), outs
+
+
+def verify(np, torch, name, product, t, outs, options):
+    inputs, d_z = [t[k] for k in ("X", "Y", "Wt")], t["d_Z"].detach().requires_grad_()
+    z = product(*inputs)
+    first = torch.autograd.grad(z, inputs, d_z, create_graph=options.double)
+    want = {"Z": z, "d_X": first[0], "d_Y": first[1], "d_Wt": first[2]}
+    if options.double:
+        further = torch.autograd.grad(first, inputs + [d_z], [t["u_" + k] for k in ("X", "Y", "Wt")])
+        want.update(zip(("d2_X", "d2_Y", "d2_Wt", "d2_d_Z"), further))
+    limit = 1e-12 if options.type == "f64" else 1e-5
+    for part in outs.values():
+        for k, v in part.items():
+            error = relative(np, v, want[k].detach().numpy())
+            assert error <= limit, (name, k, error)
+
+
 def measure(name, spec, options):
     import numpy as np
+    import torch
 
     import weft
 
-    rng = np.random.default_rng(1)
-    double = options.type == "f64"
-    real = np.float64 if double else np.float32
-    forward = program(weft, spec, options)
-    backward = forward.grad()
+    torch.set_num_threads(options.threads)
+    torch.set_default_dtype(torch.float64 if options.type == "f64" else torch.float32)
+    product = e3nn_product(spec)
+    data = arrays(np, product, spec, options)
+    tensors = {k: torch.from_numpy(v).requires_grad_(k in ("X", "Y", "Wt"))
+               for k, v in data.items()}
+    programs = {"fwd": program(weft, spec, options)}
+    programs["bwd"] = programs["fwd"].grad()
+    if options.double:
+        programs["double"] = programs["bwd"].grad()
     began = time.perf_counter()
-    kernels = forward.compile(), backward.compile()
+    kernels = {k: p.compile() for k, p in programs.items()}
     compiled = time.perf_counter() - began
-    for kernel in kernels:
+    runs, outs = {}, {}
+    for k, kernel in kernels.items():
         if options.schedule is not None:
             kernel.schedule(options.schedule)
-    product, items = None, options.items
-    import torch
-
-    torch.set_num_threads(options.threads)
-    torch.set_default_dtype(torch.float64 if double else torch.float32)
-    product = e3nn_product(spec)
-    shared = parse(spec)[4] == "shared"
-    shapes = {"X": (items, product.irreps_in1.dim), "Y": (items, product.irreps_in2.dim),
-              "Wt": (product.weight_numel,) if shared else (items, product.weight_numel)}
-    data = {k: aligned(np, v, real, rng.standard_normal(v)) for k, v in shapes.items()}
-    outs = {"Z": aligned(np, (items, product.irreps_out.dim), real)}
-
-    def inputs(prog):
-        return {a.name: data[a.name] for a in prog.args if a.name in data}
-
-    outs["d_X"], outs["d_Y"], outs["d_Wt"] = (aligned(np, shapes[k], real) for k in ("X", "Y", "Wt"))
-    shape = outs["Z"].shape
-    data["d_Z"] = aligned(np, shape, real, rng.standard_normal(shape))
-    given = inputs(forward)
-    run_f = lambda: kernels[0](given, out=outs["Z"])
-    both = inputs(backward)
-    grads = {k: outs[k] for k in ("d_X", "d_Y", "d_Wt")}
-    run_b = lambda: kernels[1](both, out=grads)
-    run_f()
-    run_b()
+        runs[k], outs[k] = run_of(np, kernel, programs[k], data)
+        runs[k]()
     if options.layout == "mul_ir":
-        tensors = {k: torch.from_numpy(v).requires_grad_(k != "d_Z") for k, v in data.items()}
-        z = product(tensors["X"], tensors["Y"], tensors["Wt"])
-        z.backward(tensors["d_Z"])
-        errors = [relative(np, outs["Z"], z.detach().numpy())]
-        errors += [relative(np, outs["d_" + k], tensors[k].grad.numpy()) for k in ("X", "Y", "Wt")]
-        limit = 1e-12 if double else 1e-5
-        assert max(errors) <= limit, (name, errors)
-    ours = [median_of(run, options.rounds) * 1e6 / items for run in (run_f, run_b)]
-    peer = [float("nan"), float("nan")]
+        verify(np, torch, name, product, tensors, outs, options)
     if not options.alone:
-        def e3nn_f():
-            with torch.no_grad():
-                product(tensors["X"], tensors["Y"], tensors["Wt"])
+        for who, peer in peers_of(torch, spec, product, tensors).items():
+            runs.update({(who, "fwd"): peer.forward, (who, "f+b"): peer.both})
+            if options.double:
+                runs[who, "double"] = peer.double
+    us = {k: v * 1e6 / options.items
+          for k, v in medians(runs, options.rounds, [k for k in runs if len(k) == 2]).items()}
+    report(name, us, data, compiled, options)
 
-        def e3nn_fb():
-            for k in ("X", "Y", "Wt"):
-                tensors[k].grad = None
-            product(tensors["X"], tensors["Y"], tensors["Wt"]).backward(tensors["d_Z"])
 
-        peer = [median_of(run, 3) * 1e6 / items for run in (e3nn_f, e3nn_fb)]
+def report(name, us, data, compiled, options):
     size = data["X"].itemsize
     reads = sum(data[k].size for k in ("X", "Y", "Wt"))
-    bytes_f, bytes_b = (reads + outs["Z"].size) * size, (2 * reads + outs["Z"].size) * size
-    limit_f, limit_b = (b / options.gbs / 1e3 / items for b in (bytes_f, bytes_b))
-    print(f"{name},{items},{ours[0]:.2f},{ours[1]:.2f},{sum(ours):.2f},{peer[0]:.1f},{peer[1]:.1f},"
-          f"{limit_f:.2f},{limit_b:.2f},{peer[0] / ours[0]:.1f},{peer[1] / sum(ours):.1f},"
-          f"{compiled:.2f}", flush=True)
+    limits = [(r * reads + data["d_Z"].size) * size / options.gbs / 1e3 / options.items for r in (1, 2)]
+    ours = {"fwd": us["fwd"], "f+b": us["fwd"] + us["bwd"]}
+    if options.double:
+        ours["double"] = sum(us[k] for k in ("fwd", "bwd", "double"))
+    row = {"problem": name, "items": options.items, "type": options.type,
+           "threads": options.threads, "fwd": us["fwd"], "bwd": us["bwd"], "double": us.get("double"),
+           "limit_fwd": limits[0], "limit_bwd": limits[1], "compile_s": compiled}
+    for kind, mine in ours.items():
+        times = {k[0]: v for k, v in us.items() if isinstance(k, tuple) and k[1] == kind}
+        row.update({f"{who}_{kind}": v for who, v in times.items()})
+        if times:
+            row[f"x_{kind}"] = min(times.values()) / mine
+    text = [f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()
+            if v is not None]
+    print("; ".join(text), flush=True)
+    ROWS.append(row)
+
+
+def means(options):
+    """Geometric means of how many times faster: of forward and forward with backward together, and
+    of the double backward; how far they are above the limit."""
+    def mean(values):
+        return statistics.geometric_mean(values) if values else float("nan")
+
+    both = [r[k] for r in ROWS for k in ("x_fwd", "x_f+b") if k in r]
+    above = [v for r in ROWS for v in (r["fwd"] / r["limit_fwd"], (r["fwd"] + r["bwd"]) /
+                                       (r["limit_fwd"] + r["limit_bwd"]))]
+    print(f"means: {mean(both):.3g} times the better peer; double backward "
+          f"{mean([r['x_double'] for r in ROWS if 'x_double' in r]):.3g}; "
+          f"{mean(above):.3g} times the limit")
+    if options.json:
+        with open(options.json, "w") as out:
+            json.dump(ROWS, out, indent=1)
+
+
+ROWS = []
 
 
 def main():
@@ -171,12 +276,14 @@ def main():
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("problems", nargs="*")
     p.add_argument("--items", type=int, default=4000)
-    p.add_argument("--rounds", type=int, default=15)
+    p.add_argument("--rounds", type=int, default=9)
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--type", default="f32")
     p.add_argument("--layout", default="mul_ir")
     p.add_argument("--gbs", type=float, default=19.0, help="of memory, for the limit")
-    p.add_argument("--alone", action="store_true", help="without timing e3nn")
+    p.add_argument("--double", action="store_true", help="the double backward too")
+    p.add_argument("--json", help="a file for all figures")
+    p.add_argument("--alone", action="store_true", help="without timing peers")
     p.add_argument("--fresh", action="store_true", help="with an empty cache")
     p.add_argument("--schedule")
     p.add_argument("--cpu", action="store_true", help="the process' own time: for busy machines")
@@ -190,9 +297,9 @@ def main():
     if options.fresh:
         os.environ["WEFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="weft-tp-")
     os.environ["WEFT_NUM_THREADS"] = str(options.threads)
-    print("problem,items,fwd_us,bwd_us,f+b_us,e3nn_fwd,e3nn_f+b,limit_fwd,limit_bwd,fwd_x,f+b_x,compile_s")
     for name in options.problems or PROBLEMS:
         measure(name, PROBLEMS.get(name, name), options)
+    means(options)
 
 
 if __name__ == "__main__":

@@ -137,6 +137,8 @@ const Pass api_pass[] = {
     { "maps", "searches among entries in no order ask a table", STAGE_LOOPS, STAGE_LOOPS,
       lower_maps, NULL },
     { "lanes", "loops run in lanes as a schedule says", STAGE_LOOPS, STAGE_LOOPS, NULL, lanes },
+    { "joins", "phases of sums over one range become one", STAGE_LOOPS, STAGE_LOOPS, lower_joins,
+      NULL },
     { "segments", "sums of products share what they can", STAGE_LOOPS, STAGE_LOOPS, NULL,
       segments },
     { "tiles", "sums stay in registers while loops add to them", STAGE_LOOPS, STAGE_LOOPS, NULL,
@@ -183,8 +185,8 @@ const Pass *api_find_pass(Prog *p, const char *name)
 /* Passes that arrange the loops of each phase by themselves: a scheduled phase keeps its loops. */
 static bool arranges(const Pass *s)
 {
-    return s->plain == lower_parts || s->run == segments || s->run == tiles || s->run == rows ||
-           s->run == panels || s->run == vectors || s->plain == lower_together || s->run == ahead ||
+    return s->plain == lower_parts || s->plain == lower_joins || s->run == segments ||
+           s->run == tiles || s->run == rows || s->run == panels || s->run == vectors || s->plain == lower_together || s->run == ahead ||
            s->run == jams;
 }
 

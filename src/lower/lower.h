@@ -71,6 +71,10 @@ typedef struct LowerTile {
 } LowerTile;
 void lower_tiles(Kernel *, LowerTile);
 
+/* join.c: phases of sums over the same range, whose iterations add to rows of their own, are
+ * one. */
+void lower_joins(Kernel *);
+
 /* segment.c: innermost loops of sums of products that share elements become one, with as few
  * operations as the model of factor.c finds, in lanes where elements move by constants.  sweep.c:
  * where entries of a row add to the elements of the row, by tiles of entries. */

@@ -334,6 +334,20 @@ void pos_nest(Pos *c, const Nest *s, int i, NodeList *out)
         lower_append(c->p, out, all.node[k]);
 }
 
+/* Whether this axis is a constant relation, which is to be unrolled, and another one is as long as
+ * a run says: then that one is the loop of the phase, and the sum of its iterations is cut into parts. */
+static bool is_unrolled(const Stmt *s, const Axis *a)
+{
+    bool other = false;
+
+    for (int i = 0; i < s->nbind; i++) {
+        const Axis *b = s->bind[i]->axis;
+
+        other = other || (b->parent == NULL && b->extent == X_EXPR && b->size->op != OP_int);
+    }
+    return other && a->coord[0].kind == C_TABLE;
+}
+
 /* A root variable that is spatial in every output goes outermost: each element still sees its
  * terms in the same order, and iterations of that loop touch different elements.  False: none. */
 static bool order_binds(const Stmt *s, Nest *n)
@@ -341,7 +355,7 @@ static bool order_binds(const Stmt *s, Nest *n)
     int front = -1, k = 0;
 
     for (int i = 0; i < s->nbind && front < 0; i++) {
-        bool all = s->bind[i]->axis->parent == NULL;
+        bool all = s->bind[i]->axis->parent == NULL && !is_unrolled(s, s->bind[i]->axis);
 
         for (int j = 0; j < n->nassign; j++)
             all = all && ir_reach(&n->assign[j], s->bind[i]) == REACH_SPATIAL;

@@ -5,7 +5,7 @@
  * budget the loop stays and reads its tables. */
 #include "lower/lower_int.h"
 
-enum { MOST_TRIPS = 1024, MOST_NODES = 20000 };
+enum { MOST_TRIPS = 1024, MOST_NODES = 48000 };
 
 typedef struct Unroll {
     Prog *p;

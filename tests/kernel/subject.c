@@ -61,6 +61,8 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
                           .all = 6 << s->seed % 4,
                           .sweep = (const int[]){ 8, 0, 1, 3 }[s->seed / 4 % 4] };
 
+        if (s->seed % 13 != 0)
+            lower_joins(k);
         if (all->bytes > 0 && s->seed % 29 != 0)
             lower_segments(k, how);
         if (all->bytes > 0 && s->seed % 17 != 0)

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Phases of sums over the same range become one, so that `segments` sees all their loops at once
+ * and what they share is loaded and stored once: statements that add to one array are phases of
+ * their own before.  Each element still gets its terms in the same order, as the iterations of both
+ * add to rows of their own.  Needs flat loops, before they are put into lanes. */
+#include "lower/lower_int.h"
+
+static bool is_known(const Node *n)
+{
+    return n->lo->op == OP_int && n->hi->op == OP_int;
+}
+
+/* Loops with constant ends around sums and lets. */
+static bool is_plain(const Node *n)
+{
+    bool plain = n->kind == N_LET ||
+                 (n->kind == N_STORE && n->op == A_ADD && n->nat == 0 && n->out->op == OP_cell &&
+                  ir_type[n->out->buf->type].floats) ||
+                 (n->kind == N_FOR && n->how == FOR_SERIAL && n->lanes <= 1 && is_known(n));
+
+    for (int i = 0; i < n->nbody && plain; i++)
+        plain = is_plain(n->body[i]);
+    return plain;
+}
+
+static bool is_candidate(const Node *phase)
+{
+    bool plain = phase->kind == N_FOR && phase->how == FOR_PARALLEL && phase->lanes <= 1 &&
+                 phase->nbody > 0 && !lower_has_registers(phase);
+
+    bool loops = false; /* without any: together.c */
+
+    for (int i = 0; i < phase->nbody && plain; i++) {
+        plain = is_plain(phase->body[i]);
+        loops = loops || phase->body[i]->kind == N_FOR;
+    }
+    return plain && loops;
+}
+
+typedef struct Around { /* the loops around a node, the innermost first */
+    const Node *loop;
+    const struct Around *outer;
+} Around;
+
+static const Node *loop_of(const Around *a, const Local *l)
+{
+    while (a != NULL && a->loop->local != l)
+        a = a->outer;
+    return a != NULL && is_known(a->loop) ? a->loop : NULL;
+}
+
+/* The width of the rows, when the element is surely of the row of its iteration; or 0. */
+static int64_t width_of(const Node *phase, const Around *around, Expr *cell)
+{
+    LoopIndex x;
+    int64_t lo, hi;
+
+    if (!loop_index(cell->arg[0], phase->local, &x) || x.stride <= 0)
+        return 0;
+    lo = hi = x.constant;
+    for (int i = 0; i < x.n; i++) {
+        const Node *loop = x.leaf[i]->op == OP_local ? loop_of(around, x.leaf[i]->local) : NULL;
+        int64_t a, b;
+
+        if (loop == NULL || loop->lo->i >= loop->hi->i || int_mul(x.times[i], loop->lo->i, &a) ||
+            int_mul(x.times[i], loop->hi->i - 1, &b) || int_add(lo, a < b ? a : b, &lo) ||
+            int_add(hi, a < b ? b : a, &hi))
+            return 0;
+    }
+    return 0 <= lo && hi < x.stride ? x.stride : 0;
+}
+
+typedef struct Reads {
+    const Node *other;
+    bool any; /* of what the other phase writes */
+} Reads;
+
+static void see_read(Expr *e, void *ctx)
+{
+    Reads *r = ctx;
+
+    r->any = r->any || (e->op == OP_cell && loop_writes(r->other, e->buf));
+}
+
+static bool reads(Prog *p, const Node *n, Reads *r, Memo *met)
+{
+    if (n->value != NULL)
+        ir_visit(p, n->value, see_read, r, met);
+    for (int i = 0; i < n->nbody; i++)
+        reads(p, n->body[i], r, met);
+    return r->any;
+}
+
+static int64_t same_width(int64_t a, int64_t b)
+{
+    return a < 0 || a == b ? b : b < 0 ? a : 0;
+}
+
+/* The width of the rows of an array that the phase adds to; 0: some element may be of another row,
+ * -1: it does not. */
+static int64_t width_in(const Node *phase, const Node *n, const Around *outer, const Buf *buf)
+{
+    Around here = { n, outer };
+    const Around *around = n->kind == N_FOR ? &here : outer;
+    int64_t width = n->kind == N_STORE && n->out->buf == buf ? width_of(phase, around, n->out) : -1;
+
+    for (int i = 0; i < n->nbody; i++)
+        width = same_width(width, width_in(phase, n->body[i], around, buf));
+    return width;
+}
+
+/* Of what both add to each has rows of the same width. */
+static bool have_rows(const Node *a, const Node *b, const Node *n)
+{
+    bool have = true;
+
+    for (int i = 0; i < n->nbody && have; i++)
+        have = have_rows(a, b, n->body[i]);
+    if (n->kind == N_STORE && loop_writes(a, n->out->buf)) {
+        int64_t width = width_in(a, a, NULL, n->out->buf);
+
+        have = have && width > 0 && width == width_in(b, b, NULL, n->out->buf);
+    }
+    return have;
+}
+
+/* Puts the phase into the one before it. */
+static bool merge(Prog *p, Node **into, Node *phase)
+{
+    Reads first = { .other = phase }, second = { .other = *into };
+    Memo met[2] = { { 0 }, { 0 } };
+    NodeList body = { 0 };
+    Node *more;
+
+    if (!is_candidate(*into) || !is_candidate(phase) || (*into)->lo != phase->lo ||
+        (*into)->hi != phase->hi || reads(p, *into, &first, &met[0]) ||
+        reads(p, phase, &second, &met[1]) || !have_rows(*into, phase, phase))
+        return false;
+    more = loop_fresh(p, phase);
+    more = loop_replace(p, more, more->local, loop_use(p, (*into)->local));
+    for (int i = 0; i < (*into)->nbody; i++)
+        lower_append(p, &body, (*into)->body[i]);
+    for (int i = 0; i < more->nbody; i++)
+        lower_append(p, &body, more->body[i]);
+    *into = lower_with_body(p, *into, &body);
+    return true;
+}
+
+void lower_joins(Kernel *k)
+{
+    int n = 0;
+
+    for (int i = 0; i < k->n; i++)
+        if (n == 0 || !merge(k->p, &k->phase[n - 1], k->phase[i]))
+            k->phase[n++] = k->phase[i];
+    k->n = n;
+    lower_done(k, k->p->stage);
+}
