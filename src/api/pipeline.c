@@ -186,8 +186,8 @@ const Pass *api_find_pass(Prog *p, const char *name)
 static bool arranges(const Pass *s)
 {
     return s->plain == lower_parts || s->plain == lower_joins || s->run == segments ||
-           s->run == tiles || s->run == rows || s->run == panels || s->run == vectors || s->plain == lower_together || s->run == ahead ||
-           s->run == jams;
+           s->run == tiles || s->run == rows || s->run == panels || s->run == vectors ||
+           s->plain == lower_together || s->run == ahead || s->run == jams;
 }
 
 static void run(const Pass *s, Kernel *k, const Aim *aim)

@@ -335,7 +335,7 @@ void pos_nest(Pos *c, const Nest *s, int i, NodeList *out)
 }
 
 /* Whether this axis is a constant relation, which is to be unrolled, and another one is as long as
- * a run says: then that one is the loop of the phase, and the sum of its iterations is cut into parts. */
+ * a run says: then that one is the loop of the phase, and the sum of its iterations is cut. */
 static bool is_unrolled(const Stmt *s, const Axis *a)
 {
     bool other = false;
