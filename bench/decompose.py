@@ -93,15 +93,6 @@ def powerlaw(rng, n=20000, nnz=400000):
 KINDS = {f.__name__: f for f in (band, blocks, longformer, powerlaw)}
 
 
-class Tune(ctypes.Structure):
-    _fields_ = [("seconds", ctypes.c_double), ("top", ctypes.c_int), ("tell", ctypes.c_void_p),
-                ("user", ctypes.c_void_p)]
-
-
-class Tuned(ctypes.Structure):
-    _fields_ = [("schedule", ctypes.c_char_p), ("more", ctypes.c_double * 3), ("n", ctypes.c_int * 5)]
-
-
 class Case:
     def __init__(self, weft, matrix, f, threads, rng):
         self.weft, self.threads, self.f = weft, threads, f
@@ -142,12 +133,11 @@ class Case:
 
     def tuned(self, seconds):
         """What the tuner finds in so many seconds."""
-        w, found = self.weft, Tuned()
+        w = self.weft
         prog, kernel = w.kernel(op="spmm")
         args = w.bind(prog, self.arrays())
         w.call("weft_args_hold", args, b"A", 1)
-        w.call("weft_kernel_tune", kernel, args, ctypes.byref(Tune(seconds)), ctypes.byref(found))
-        schedule = found.schedule.decode()
+        schedule = w.tune(kernel, args, seconds)
         w.lib.weft_args_free(args)
         return schedule, self.by_weft(schedule)
 

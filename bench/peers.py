@@ -80,6 +80,14 @@ class PlanOf(ctypes.Structure):
     _fields_ = [("made", c_int64), ("ms", c_double), ("more", c_int64 * 16)]
 
 
+class Tune(ctypes.Structure):
+    _fields_ = [("seconds", c_double), ("top", c_int), ("tell", c_void_p), ("user", c_void_p)]
+
+
+class Tuned(ctypes.Structure):
+    _fields_ = [("schedule", c_char_p), ("seconds", c_double * 3), ("counts", c_int * 5)]
+
+
 class Weft:
     """libweft, by its C interface: a call is one call, without what a package adds to it."""
 
@@ -107,6 +115,12 @@ class Weft:
 
     def threads(self, n):
         self.call("weft_ctx_threads", self.ctx, c_int(n))
+
+    def tune(self, kernel, args, seconds):
+        """The schedule that the library's tuner finds in this time."""
+        found = Tuned()
+        self.call("weft_kernel_tune", kernel, args, byref(Tune(seconds)), byref(found))
+        return found.schedule.decode()
 
     def kernel(self, op=None, file=None):
         prog, kernel = c_void_p(), c_void_p()

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright The Weft authors
-"""Pruned weights: a sparse matrix times 512 tokens, f32.  Weft's CSR and block kernels beside torch's
-dense product and BSR and MKL's CSR, in turns in one process; medians.
+"""Pruned weights: a sparse matrix times 512 tokens, f32.  Weft's CSR and block kernels, and for entries
+anywhere what its tuner finds, beside torch's dense product and BSR and MKL's CSR, in turns in one
+process; medians.  Weights are held (docs/running.md): they are put into blocks once.
 
     WEFT_LIBRARY=build/release/libweft.so .venv/bin/python bench/pruned.py --threads 1,2
 """
@@ -27,6 +28,7 @@ def options():
     p.add_argument("--threads", type=numbers, default=[1, 2])
     p.add_argument("--tokens", type=int, default=512)
     p.add_argument("--seconds", type=float, default=0.5)
+    p.add_argument("--tune", type=float, default=3, help="seconds that the tuner has")
     return p.parse_args()
 
 
@@ -49,14 +51,16 @@ class Case:
         self.dense = scipy.sparse.csr_matrix((self.value, self.col, self.start),
                                              shape=mask.shape).toarray()
 
-    def by_weft(self, schedule):
-        """A run by this schedule, after what it takes to compile and convert."""
+    def by_weft(self, schedule, tune=0):
+        """A run by this schedule, or what the tuner finds, after what it takes to compile and convert."""
         w = self.weft
         prog, kernel = w.kernel(op="spmm")
-        if schedule:
-            w.call("weft_kernel_schedule", kernel, schedule.encode())
         args = w.bind(prog, {"E.start": self.start, "E.j": self.col, "A": self.value, "B": self.b,
                              "C": self.c})
+        w.call("weft_args_hold", args, b"A", 1)
+        if tune:
+            schedule = w.tune(kernel, args, tune)
+        w.call("weft_kernel_schedule", kernel, schedule.encode())
         run = w.lib.weft_kernel_run
         run.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         began = time.perf_counter()
@@ -67,10 +71,12 @@ class Case:
             raise SystemExit(f"{schedule or 'csr'}: wrong by {np.abs(self.c - want).max()}")
         return lambda: run(kernel, args)
 
-    def contenders(self, mkl, block):
+    def contenders(self, mkl, block, tune):
         runs = {"csr": self.by_weft("")}
         if block > 1:
             runs["bsr"] = self.by_weft(f"format E bsr({block}, {block})")
+        else:
+            runs["tuned"] = self.by_weft("", tune)
         runs["mkl"] = mkl.spmm(self.m, self.n, self.start, self.col, self.value, self.b, self.c,
                                self.threads)
         dense, b = torch.from_numpy(self.dense), torch.from_numpy(self.b)
@@ -115,7 +121,7 @@ def main():
                 for part in o.parts:
                     rng = np.random.default_rng(1)
                     case = Case(weft, matrix(m, n, block, part, rng), o.tokens, threads, rng)
-                    took = turns(case.contenders(mkl, block), o.seconds)
+                    took = turns(case.contenders(mkl, block, o.tune), o.seconds)
                     print(f"{shape:9} block {block:2} density 1/{part:<2} t={threads}  " +
                           "  ".join(f"{k} {v * 1e3:.3g} ({case.flops / v / 1e9:.0f})"
                                     for k, v in took.items()), flush=True)

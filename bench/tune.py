@@ -2,10 +2,12 @@
 # Copyright The Weft authors
 #
 # How good is tuning?  For each problem the whole space of schedules is compiled and timed; then
-# the tuner gets a tenth of that time; then the best of the space, the tuner's choice, what runs
-# without tuning, the default schedule and plain loops over rows take turns, on the same arrays.
+# the tuner gets a tenth of that time, but not less than compiling a few kernels takes; then the
+# best of the space, the tuner's choice, what runs without tuning, the default schedule and plain
+# loops over rows take turns, on the same arrays.
 #
-#     python bench/tune.py [--only NAME,...] [--share 0.1] [--most SECONDS] [--json FILE]
+#     python bench/tune.py [--only NAME,...] [--share 0.1] [--least 1] [--most SECONDS]
+#                           [--json FILE]
 #
 # Each search is a process of its own with an empty cache.  Programs are operators, and two of
 # bench/ that no operator knows; graphs are made here.  Use a machine that does nothing else.
@@ -186,7 +188,7 @@ def child(what, name, machine, **options):
 
 def measure(name, machine, o):
     whole = child("search", name, machine, top=4096, most=o.most)
-    tuned = child("search", name, machine, most=o.share * whole["seconds"])
+    tuned = child("search", name, machine, most=max(o.least, o.share * whole["seconds"]))
     ms = child("compare", name, machine, schedules=json.dumps(
         dict(best=whole["schedule"], tuned=tuned["schedule"], untuned=None, default="", plain=PLAIN)))
     return dict(name=name, whole=whole, tuned=tuned, ms=ms)
@@ -208,6 +210,7 @@ def main():
     a = argparse.ArgumentParser()
     a.add_argument("--only", default=",".join(PROBLEMS))
     a.add_argument("--share", type=float, default=0.1, help="of the time that the whole space takes")
+    a.add_argument("--least", type=float, default=1, help="seconds that the tuner has in any case")
     a.add_argument("--most", type=float, default=1e5, help="seconds for the whole space")
     a.add_argument("--json", help="also write records to this file")
     a.add_argument("--top", type=int, default=0, help=argparse.SUPPRESS)
