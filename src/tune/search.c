@@ -180,14 +180,16 @@ static bool choose_of_family(Search *s, int quota)
     return s->n > n;
 }
 
-static bool choose_with_piece(Search *s)
+/* Should the model be wrong about a step, it is tried all the same.  The families that were left
+ * out are those it has no hope for, so they come last. */
+static bool choose_with_piece(Search *s, bool family)
 {
     const TuneSpace *space = s->space;
     int n = s->n;
 
     for (int d = 0; d < space->ndim && s->n == n; d++)
         for (int k = 1; k < space->dim[d].n && s->n == n; k++)
-            if (!is_covered(s, d, k))
+            if (space->dim[d].family == family && !is_covered(s, d, k))
                 choose_best_with(s, d, k);
     return s->n > n;
 }
@@ -204,8 +206,9 @@ static bool choose_in_order(Search *s)
 /* One more of the first round: each is lowered only when there is time for it. */
 static bool choose_more(Search *s)
 {
-    return s->n < s->limits->top && (choose_of_family(s, 1) || choose_with_piece(s) ||
-                                     choose_of_family(s, EACH) || choose_in_order(s));
+    return s->n < s->limits->top &&
+           (choose_of_family(s, 1) || choose_with_piece(s, false) || choose_of_family(s, EACH) ||
+            choose_with_piece(s, true) || choose_in_order(s));
 }
 
 static void choose_neighbours(Search *s, int center, int most)
