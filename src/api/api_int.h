@@ -334,8 +334,9 @@ Aim api_aim_at(Err *, const Isa *, const char *sched); /* the text of a schedule
  * cut there. */
 const char *api_until(weft_ctx *, const char *where, const char **sched);
 
-/* pick.c: the text of a schedule; NULL: the default.  The prediction for one. */
-const char *api_pick(weft_ctx *, const Prog *, const Env *, int threads);
+/* pick.c: the text of a schedule; NULL: the default.  Where the kernel is not hot, only what is
+ * worth code of its own.  The prediction for one. */
+const char *api_pick(weft_ctx *, const Prog *, const Env *, int threads, bool hot);
 double api_predict(const Isa *, const Sched *, const CostShape *, const Machine *, int threads);
 
 /* tuned.c: the schedule that tuning has found for a program, its structure and this machine; "" is

@@ -10,9 +10,10 @@
 
 /* Below this many bytes nothing that is gathered is far away. */
 #define NEAR ((int64_t)8 << 20)
-/* What has to be gained on the default, as a model may be wrong; and how often a row is to be read
- * that a copy of all rows may pay. */
+/* What has to be gained on the default, as a model may be wrong, by copies and without hints; and
+ * how often a row is to be read that a copy of all rows may pay. */
 #define GAIN 0.75
+#define HINTS 0.97
 #define REUSE 16
 
 static bool is_known(const Prog *p)
@@ -56,39 +57,72 @@ double api_predict(const Isa *isa, const Sched *s, const CostShape *shape, const
     return cost_loops(shape, m, &l, threads);
 }
 
-const char *api_pick(weft_ctx *ctx, const Prog *p, const Env *env, int threads)
+/* A table that is far, and read so often that a copy of it pays. */
+static bool can_pack(Arena *arena, const Prog *p, const Env *env, const CostShape *shape)
+{
+    const CostGather *g = &shape->gather[0];
+
+    return has_far(arena, p, env) && shape->ngather == 1 && !g->write &&
+           g->count * g->row >= REUSE * g->table;
+}
+
+static Sched pick_panel(const Isa *isa, const CostShape *shape, const Machine *m, int threads)
 {
     static const int width[] = { 64, 128, 256, 512 };
-    const Isa *isa = api_isa(ctx);
     Sched s = sched_default(isa->registers, isa->bytes), best = s;
-    Arena *arena = &ctx->scratch;
-    Text text = { .arena = arena };
-    const Machine *m;
-    CostShape shape;
-    double least;
+    double least = GAIN * api_predict(isa, &s, shape, m, threads);
 
-    if (!is_known(p) || !has_far(arena, p, env))
-        return NULL;
-    cost_shape(arena, ir_copy(arena, p), env, NULL, &shape);
-    if (shape.ngather != 1 || shape.gather[0].write ||
-        shape.gather[0].count * shape.gather[0].row < REUSE * shape.gather[0].table)
-        return NULL;
-    m = api_machine_known(ctx);
-    cost_shape(arena, ir_copy(arena, p), env, m, &shape);
-    least = GAIN * api_predict(isa, &s, &shape, m, threads);
     s.step[SCHED_PACK] = 1;
     for (size_t i = 0; i < sizeof width / sizeof *width; i++) {
         double seconds;
 
         s.step[SCHED_PANEL] = width[i];
-        seconds = api_predict(isa, &s, &shape, m, threads);
+        seconds = api_predict(isa, &s, shape, m, threads);
         if (seconds < least) {
             least = seconds;
             best = s;
         }
     }
-    if (best.step[SCHED_PANEL] == 0)
+    return best;
+}
+
+/* What is near need not be asked for early. */
+static Sched pick_ahead(const Isa *isa, const CostShape *shape, const Machine *m, int threads)
+{
+    Sched s = sched_default(isa->registers, isa->bytes), none = s;
+
+    none.step[SCHED_AHEAD] = 0;
+    return api_predict(isa, &none, shape, m, threads) <
+                   HINTS * api_predict(isa, &s, shape, m, threads)
+               ? none
+               : s;
+}
+
+const char *api_pick(weft_ctx *ctx, const Prog *p, const Env *env, int threads, bool hot)
+{
+    const Isa *isa = api_isa(ctx);
+    Sched plain = sched_default(isa->registers, isa->bytes), best = plain;
+    Arena *arena = &ctx->scratch;
+    Text text = { .arena = arena };
+    const Machine *m;
+    CostShape shape;
+    bool pack;
+
+    if (!is_known(p))
         return NULL;
-    sched_print(&text, &best);
+    cost_shape(arena, ir_copy(arena, p), env, NULL, &shape);
+    pack = can_pack(arena, p, env, &shape);
+    if (!pack && !(hot && shape.ngather > 0))
+        return NULL;
+    m = api_machine_known(ctx);
+    cost_shape(arena, ir_copy(arena, p), env, m, &shape);
+    if (pack)
+        best = pick_panel(isa, &shape, m, threads);
+    if (hot && best.step[SCHED_PANEL] == 0)
+        best = pick_ahead(isa, &shape, m, threads);
+    if (best.step[SCHED_PANEL] > 0)
+        text_f(&text, "panel %d; pack 1", best.step[SCHED_PANEL]);
+    else if (best.step[SCHED_AHEAD] != plain.step[SCHED_AHEAD])
+        text_f(&text, "ahead %d", best.step[SCHED_AHEAD]);
     return text.s;
 }

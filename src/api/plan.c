@@ -378,7 +378,7 @@ static const Variant *find_variant(weft_kernel *k, weft_args *args, const Env *e
     if (sched == NULL)
         sched = api_tuned(args, env, threads);
     if (sched == NULL)
-        sched = api_pick(args->h.ctx, args->body->prog, env, threads);
+        sched = api_pick(args->h.ctx, args->body->prog, env, threads, k->busy >= KERNEL_HOT);
     return kernel_variant(k, &(VariantKey){
                                  .index = index,
                                  .size = short_sizes(k, args, env, cold),

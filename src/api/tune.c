@@ -341,7 +341,7 @@ static void search(Tuning *t, weft_tuned *out)
     run_default(t);
     limits.since = (double)t->begin / 1e9;
     if (tuning_predicts(t))
-        limits.pick = api_pick(t->ctx, t->k->body->prog, t->env, t->threads);
+        limits.pick = api_pick(t->ctx, t->k->body->prog, t->env, t->threads, true);
     tuning_space(t, &space);
     tune_search(&space, &ask, &act, &limits, &found);
     run(t, found.best->text, NULL); /* what the arguments hold from now on */

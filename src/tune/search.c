@@ -11,13 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLES = 64, ENOUGH = 21, MOST_TURNS = 8, LAST = 3, ALONE = 3, WARM = 8, EACH = 2 };
+enum { SAMPLES = 64, ENOUGH = 21, FEW = 5, MOST_TURNS = 8, LAST = 3, ALONE = 3, WARM = 8 };
+enum { EACH = 2 }; /* candidates that a family has at first */
 
-/* What must be gained on the default; how slow is too slow for a second turn; how slow the best of
- * a family may be that its neighbours are tried; the share of the time after which nothing more is
- * compiled, at first and later; when a time has settled; and when two are the same. */
+/* What must be gained on the default; how slow is too slow for a second turn, and for some more;
+ * how slow the best of a family may be that its neighbours are tried; the share of the time after
+ * which nothing more is compiled, at first and later; when a time has settled; and when two are the
+ * same. */
 #define GAIN 0.98
 #define HOPELESS 3.0
+#define SLOW 1.5
 #define NEARBY 1.25
 #define FIRST 0.45
 #define BUILDING 0.8
@@ -115,11 +118,17 @@ static bool is_covered(const Search *s, int dim, int piece)
     return false;
 }
 
+/* A step is tried in the family of the default, of which most is known. */
 static void choose_best_with(Search *s, int dim, int piece)
 {
-    for (int i = 0, n = s->n; i < s->space->npoint && s->n == n; i++)
-        if (s->space->point[s->space->order[i]].choice[dim] == piece)
-            choose(s, s->space->order[i]);
+    const TuneSpace *space = s->space;
+
+    for (int i = 0, n = s->n; i < space->npoint && s->n == n; i++) {
+        const TunePoint *p = &space->point[space->order[i]];
+
+        if (p->choice[dim] == piece && (p->family == 0 || space->dim[dim].family))
+            choose(s, space->order[i]);
+    }
 }
 
 /* One point more, without a place among the others. */
@@ -138,7 +147,15 @@ static int add_point(Search *s, const char *text)
     return space->npoint++;
 }
 
-/* The pick is in the space as a rule, in other words. */
+static int find_point(const TuneSpace *space, const char *text)
+{
+    for (int i = 0; i < space->npoint; i++)
+        if (strcmp(space->point[i].text, text) == 0)
+            return i;
+    return -1;
+}
+
+/* The pick is in the space as a rule, perhaps in other words. */
 static void choose_pick(Search *s, uint64_t *tree)
 {
     const char *pick = s->limits->pick;
@@ -147,6 +164,8 @@ static void choose_pick(Search *s, uint64_t *tree)
         *tree = s->cand[0]->tree;
         return;
     }
+    if (find_point(s->space, pick) >= 0)
+        choose(s, find_point(s->space, pick));
     if (find_tree(s, *tree) < 0) {
         int ordered = s->space->npoint, at = add_point(s, pick);
 
@@ -203,12 +222,16 @@ static bool choose_in_order(Search *s)
     return s->n > n;
 }
 
-/* One more of the first round: each is lowered only when there is time for it. */
+/* One more of the first round: each is lowered only when there is time for it.  Families and steps
+ * take turns, as either may be what counts. */
 static bool choose_more(Search *s)
 {
-    return s->n < s->limits->top &&
-           (choose_of_family(s, 1) || choose_with_piece(s, false) || choose_of_family(s, EACH) ||
-            choose_with_piece(s, true) || choose_in_order(s));
+    if (s->n >= s->limits->top)
+        return false;
+    if (s->n % 2 == 0 && choose_with_piece(s, false))
+        return true;
+    return choose_of_family(s, 1) || choose_with_piece(s, false) || choose_of_family(s, EACH) ||
+           choose_with_piece(s, true) || choose_in_order(s);
 }
 
 static void choose_neighbours(Search *s, int center, int most)
@@ -335,6 +358,12 @@ static int count_alive(const Search *s)
     return n;
 }
 
+/* After one look what is far behind, after some what is behind at all. */
+static bool is_hopeless(const Candidate *c, const Candidate *best)
+{
+    return c->typical > (c->n < FEW ? HOPELESS : SLOW) * best->typical;
+}
+
 /* One turn: each that is alive, once.  The default comes first and is timed in any case. */
 static void take_turn(Search *s, int of)
 {
@@ -346,7 +375,7 @@ static void take_turn(Search *s, int of)
         s->out->timed += !c->timed;
         c->timed = true;
         add_sample(c, s->act->time(s->act->user, point_of(s, i)));
-        if (i > 0 && c->n == 1 && c->typical > HOPELESS * s->cand[s->best]->typical)
+        if (i > 0 && is_hopeless(c, s->cand[s->best]))
             remove_one(s, i);
         find_best(s);
         tell(s, "time", i, "", count_alive(s), of);

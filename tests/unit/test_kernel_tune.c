@@ -196,7 +196,7 @@ TEST(tuning_finds_keeps_and_uses_the_fastest)
     CHECK_STR(t.schedule, "ahead 0");
     CHECK_NEAR(t.seconds, 0.002, 1e-9);
     CHECK_NEAR(t.default_s, 0.005, 1e-9);
-    CHECK_NEAR(t.pick_s, 0.005, 1e-9);
+    CHECK_NEAR(t.pick_s, 0.002, 1e-9);
     CHECK(t.points > 8 && t.timed > 3 && t.timed <= t.compiled && t.wrong == 0 && !t.stopped);
     check_product(); /* as after a run */
     CHECK_STR(used(), "ahead 0");

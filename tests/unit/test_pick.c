@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 static int64_t *start, *coord;
+static bool hot;
 
 /* Of m rows with `each` entries in n columns, far from one another. */
 static void open_structure(int64_t m, int64_t n, int64_t each)
@@ -58,7 +59,7 @@ static const char *picked(int64_t m, int64_t n, int64_t f, int64_t each)
     env->size[2] = f;
     env->start[j->id] = (Array){ start, m + 1, T_i64 };
     env->coord[j->id][0] = (Array){ coord, m * each, T_i64 };
-    CHECK_EQ(CATCH(&ctx->err, text = api_pick(ctx, p, env, 1)), ST_OK);
+    CHECK_EQ(CATCH(&ctx->err, text = api_pick(ctx, p, env, 1, hot)), ST_OK);
     return text;
 }
 
@@ -75,6 +76,23 @@ TEST(a_far_table_that_is_read_often_is_packed_into_panels)
     CHECK(picked(M, N, F, EACH) == NULL);
     set_machine(40, 1);
     CHECK(picked(M, N, 128, EACH) == NULL); /* 4 MiB are near */
+    close_structure();
+}
+
+/* Code of its own is worth it when a kernel runs for long. */
+TEST(rows_that_are_near_are_not_asked_for_by_a_hot_kernel)
+{
+    enum { M = 4096, N = 512, F = 64, EACH = 16 }; /* 128 KiB */
+
+    open_prog(spmm);
+    open_structure(M, N, EACH);
+    set_machine(40, 1);
+    CHECK(picked(M, N, F, EACH) == NULL);
+    hot = true;
+    CHECK_HAS(picked(M, N, F, EACH), "ahead 0");
+    set_machine(0.1, 0.1); /* waiting is all there is */
+    CHECK(picked(M, N, F, EACH) == NULL);
+    hot = false;
     close_structure();
 }
 
