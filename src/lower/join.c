@@ -3,8 +3,10 @@
  *
  * Phases of sums over the same range become one, so that `segments` sees all their loops at once
  * and what they share is loaded and stored once: statements that add to one array are phases of
- * their own before.  Each element still gets its terms in the same order, as the iterations of both
- * add to rows of their own.  Needs flat loops, before they are put into lanes. */
+ * their own before.  Iterations of both add to rows of their own, so each element still gets its
+ * terms in the same order.  Of phases that go over the entries of each row, the loops over entries
+ * become one, where all sums are of the row, whose terms are then in the order of entries, or all
+ * are of the entry.  Needs flat loops, before they are put into lanes. */
 #include "lower/lower_int.h"
 
 static bool is_known(const Node *n)
@@ -126,35 +128,110 @@ static bool have_rows(const Node *a, const Node *b, const Node *n)
     return have;
 }
 
-/* Puts the phase into the one before it. */
+/* The loop over the entries of each row, when the phase is nothing else; or NULL. */
+static const Node *entries_of(Prog *p, const Node *phase)
+{
+    const Node *n = phase->kind == N_FOR && phase->nbody == 1 ? phase->body[0] : NULL;
+    bool plain = n != NULL && phase->how == FOR_PARALLEL && phase->lanes <= 1 &&
+                 !lower_has_registers(phase) && lower_entries(p, phase, n) != NULL;
+    bool loops = false;
+
+    for (int i = 0; plain && i < n->nbody; i++) {
+        plain = is_plain(n->body[i]);
+        loops = loops || n->body[i]->kind == N_FOR;
+    }
+    return plain && loops ? n : NULL;
+}
+
+/* Whether all sums below n are of the row of an iteration of this loop. */
+static bool are_rows(const Node *rows, const Node *n, const Around *outer)
+{
+    Around here = { n, outer };
+    const Around *around = n->kind == N_FOR ? &here : outer;
+    bool are = n->kind != N_STORE || width_of(rows, around, n->out) > 0;
+
+    for (int i = 0; i < n->nbody && are; i++)
+        are = are_rows(rows, n->body[i], around);
+    return are;
+}
+
+/* Whether the loops over entries can be one: they have the same entries, and the same rows. */
+static bool have_entries(Prog *p, const Node *a, const Node *b)
+{
+    const Node *x = entries_of(p, a), *y = entries_of(p, b);
+
+    if (x == NULL || y == NULL || x->lo->buf != y->lo->buf)
+        return false;
+    if (are_rows(a, x, NULL) && are_rows(b, y, NULL))
+        return have_rows(a, b, b);
+    return are_rows(x, x, NULL) && are_rows(y, y, NULL) && have_rows(x, y, y);
+}
+
+static Node *with_more(Prog *p, const Node *n, const Node *more)
+{
+    NodeList body = { 0 };
+
+    for (int i = 0; i < n->nbody; i++)
+        lower_append(p, &body, n->body[i]);
+    for (int i = 0; i < more->nbody; i++)
+        lower_append(p, &body, more->body[i]);
+    return lower_with_body(p, n, &body);
+}
+
+/* Puts the phase into an earlier one. */
 static bool merge(Prog *p, Node **into, Node *phase)
 {
     Reads first = { .other = phase }, second = { .other = *into };
     Memo met[2] = { { 0 }, { 0 } };
     NodeList body = { 0 };
-    Node *more;
+    Node *more, *in;
+    bool flat = is_candidate(*into) && is_candidate(phase);
 
-    if (!is_candidate(*into) || !is_candidate(phase) || (*into)->lo != phase->lo ||
-        (*into)->hi != phase->hi || reads(p, *into, &first, &met[0]) ||
-        reads(p, phase, &second, &met[1]) || !have_rows(*into, phase, phase))
+    if ((*into)->kind != N_FOR || phase->kind != N_FOR || (*into)->lo != phase->lo ||
+        (*into)->hi != phase->hi || (*into)->scheduled || phase->scheduled ||
+        reads(p, *into, &first, &met[0]) || reads(p, phase, &second, &met[1]) ||
+        !(flat ? have_rows(*into, phase, phase) : have_entries(p, *into, phase)))
         return false;
     more = loop_fresh(p, phase);
     more = loop_replace(p, more, more->local, loop_use(p, (*into)->local));
-    for (int i = 0; i < (*into)->nbody; i++)
-        lower_append(p, &body, (*into)->body[i]);
-    for (int i = 0; i < more->nbody; i++)
-        lower_append(p, &body, more->body[i]);
+    if (flat) {
+        *into = with_more(p, *into, more);
+        return true;
+    }
+    in = more->body[0];
+    in = loop_replace(p, in, in->local, loop_use(p, (*into)->body[0]->local));
+    lower_append(p, &body, with_more(p, (*into)->body[0], in));
     *into = lower_with_body(p, *into, &body);
     return true;
+}
+
+/* Whether the two may change places. */
+static bool are_independent(Prog *p, const Node *a, const Node *b)
+{
+    Reads first = { .other = b }, second = { .other = a };
+    Memo met[2] = { { 0 }, { 0 } };
+
+    if (loop_builds(a) != NULL || loop_builds(b) != NULL)
+        return false;
+    loop_visit(p, a, see_read, &first, &met[0]);
+    loop_visit(p, b, see_read, &second, &met[1]);
+    return !first.any && !second.any;
 }
 
 void lower_joins(Kernel *k)
 {
     int n = 0;
 
-    for (int i = 0; i < k->n; i++)
-        if (n == 0 || !merge(k->p, &k->phase[n - 1], k->phase[i]))
+    for (int i = 0; i < k->n; i++) {
+        int to = n - 1;
+        bool joined = false;
+
+        for (; to >= 0 && !(joined = merge(k->p, &k->phase[to], k->phase[i])); to--)
+            if (!are_independent(k->p, k->phase[to], k->phase[i]))
+                break;
+        if (!joined)
             k->phase[n++] = k->phase[i];
+    }
     k->n = n;
     lower_done(k, k->p->stage);
 }

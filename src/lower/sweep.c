@@ -222,6 +222,7 @@ static void put_hints(Sweep *w, const Path *path, NodeList *to)
         at = ir_rewrite(p, cell->arg[0], later, &l, &memo);
         lower_append(p, to,
                      loop_node(p, &(Node){ .kind = N_AHEAD,
+                                           .far = true,
                                            .label = w->loop->label,
                                            .out = loop_cell(p, cell->buf, &at, 1, 1) }));
     }
