@@ -11,6 +11,7 @@
 /* Of the registers there are, eighths that hold sums; the others are for what is multiplied.
  * Sums that a loop wants at least to have enough to do while a chain of additions waits. */
 enum { SUMS = 5, OF_ALL = 8, FEW_SUMS = 8, LINE = 64 };
+enum { MOST_WORK = 64 << 10 }; /* bytes of an array of an iteration, which is on a stack */
 
 typedef struct Sweep {
     Segments *s;
@@ -400,14 +401,15 @@ static void put_tiles(Sweep *w, const Group *group, int n)
     lower_append(p, &w->s->out, lower_with_body(p, &tiles, &body));
 }
 
-bool lower_sweep(Segments *s, const Node *n)
+/* By tiles of so many entries; false: it is no such loop, or has too many values an entry. */
+static bool sweep_by(Segments *s, const Node *n, int most, Buf **work)
 {
-    Sweep w = { .s = s, .loop = n, .most = s->how.sweep, .entry = n->local };
+    Sweep w = { .s = s, .loop = n, .most = most, .entry = n->local };
+    int groups, before = s->out.n;
     Path **list;
     Group *group;
-    int groups;
 
-    if (s->how.sweep == 0 || !find_paths(&w))
+    if (!find_paths(&w))
         return false;
     split_paths(&w);
     list = arena_array(s->p->arena, w.n, sizeof *list);
@@ -416,7 +418,20 @@ bool lower_sweep(Segments *s, const Node *n)
         return false;
     for (int i = 0; i < w.n; i++)
         w.path[i].draft = lower_draft(s->p, &w.path[i].f, lower_segment_turns(s, w.path[i].loop));
-    w.work = new_work(&w);
+    w.work = *work = *work != NULL ? *work : new_work(&w);
     put_tiles(&w, group, groups);
-    return true;
+    if ((int64_t)w.nvalue * most * ir_type[w.work->type].bytes <= MOST_WORK)
+        return true;
+    s->out.n = before;
+    return false;
+}
+
+bool lower_sweep(Segments *s, const Node *n)
+{
+    Buf *work = NULL;
+
+    for (int most = s->how.sweep; most > 0 && n->kind == N_FOR; most = work != NULL ? most / 2 : 0)
+        if (sweep_by(s, n, most, &work))
+            return true;
+    return false;
 }

@@ -103,6 +103,12 @@ same - <<'END'
 2 1 0 -0.408248290463863
 END
 
+# What an entry has for all its channels is on a stack: many values make shorter tiles.
+many='8x0e+8x1o+8x2e+8x3o+8x4e+8x5o' all=0e+1o+2e+3o+4e+5o
+weft tp --form conv $many $all $all --mode uvu --type f64 >many.weft
+try "values of an entry" 0 weft print --after segments many.weft
+out "(count + 3) / 4"
+
 try "no irreps" 1 weft irreps 2x0
 err "irreps \"2x0\": a parity (e or o) is missing at character 4"
 try "too many arguments" 2 weft tp 0e 0e 0e 0e
