@@ -5,7 +5,9 @@
  * channel by channel.  A path of degree n couples n inputs one after the other,
  *     z[m] += sum W U[m, i1, ..., in] x[i1] ... x[in],
  * with U made of 3j symbols from left to right, as MACE makes it; W depends on the item's element.
- * As the factors commute, terms that differ in their order are one row of the program. */
+ * As the factors commute, terms that differ in their order are one row of the program.  So are many
+ * couplings: their polynomials are sums of those of others, which get their weights instead, in V.
+ * Features are copied to have channels side by side, and weights to lie beside their item. */
 #include "o3/o3_int.h"
 
 #include <math.h>
@@ -32,6 +34,7 @@ typedef struct Level { /* all couplings of so many inputs, by irrep */
 typedef struct Path {
     int slot, degree;
     const Coupling *coupling;
+    int kept; /* its place among those that the program has; -1: it is a sum of them */
 } Path;
 
 typedef struct Writer {
@@ -42,6 +45,9 @@ typedef struct Writer {
     Level level[O3_MAX_DEGREE + 1];
     int npath, cap;
     Path *path; /* in the order of the weights */
+    int nkept, nshare, cap_share;
+    O3Share *share; /* of paths in those that are kept */
+    O3Operand x, z; /* as they are run over */
 } Writer;
 
 static int compare(const void *a, const void *b)
@@ -163,8 +169,85 @@ static void find_paths(Writer *w)
             for (int k = 0; k < w->level[d].n; k++)
                 if (o3_ir_same(w->level[d].at[k].ir, w->t->out.at[z].ir)) {
                     w->path = arena_grow(w->arena, w->path, w->npath, &w->cap, sizeof *w->path);
-                    w->path[w->npath++] = (Path){ z, d, &w->level[d].at[k] };
+                    w->path[w->npath++] = (Path){ z, d, &w->level[d].at[k], -1 };
                 }
+}
+
+/* Terms of component 0, without their coefficients, of all paths of a range; each once, sorted. */
+static Coupling find_monomials(Writer *w, int from, int to)
+{
+    Coupling all = { 0 };
+    int64_t n = 0;
+
+    for (int k = from; k < to; k++)
+        n += w->path[k].coupling->n;
+    all.term = arena_array(w->arena, n, sizeof *all.term);
+    for (int k = from; k < to; k++) {
+        const Coupling *c = w->path[k].coupling;
+
+        for (int i = 0; i < c->n && c->term[i].m == 0; i++) {
+            all.term[all.n] = c->term[i];
+            all.term[all.n++].c = 1;
+        }
+    }
+    merge(&all);
+    return all;
+}
+
+static O3Vector vector_of(Writer *w, const Coupling *c, const Coupling *monomials)
+{
+    O3Vector v = { 0 };
+
+    v.at = arena_array(w->arena, c->n, sizeof *v.at);
+    v.c = arena_array(w->arena, c->n, sizeof *v.c);
+    for (; v.n < c->n && c->term[v.n].m == 0; v.n++) {
+        const Term *t =
+            bsearch(&c->term[v.n], monomials->term, (size_t)monomials->n, sizeof *t, compare);
+
+        v.at[v.n] = (int)(t - monomials->term);
+        v.c[v.n] = c->term[v.n].c;
+    }
+    return v;
+}
+
+/* Of paths to one slot, of one degree.  Their components turn together: what holds of the first
+ * holds of all. */
+static void keep_some(Writer *w, int from, int to)
+{
+    Coupling monomials = find_monomials(w, from, to);
+    O3Vector *v = arena_array(w->arena, to - from, sizeof *v);
+    O3Span span;
+
+    for (int k = from; k < to; k++)
+        v[k - from] = vector_of(w, w->path[k].coupling, &monomials);
+    span = o3_span(w->arena, v, to - from, monomials.n);
+    for (int i = 0; i < span.nshare; i++) {
+        const O3Share *s = &span.share[i];
+
+        w->share = arena_grow(w->arena, w->share, w->nshare, &w->cap_share, sizeof *w->share);
+        w->share[w->nshare++] = (O3Share){ w->nkept + s->to, from + s->of, s->c };
+    }
+    for (int i = 0; i < span.n; i++)
+        w->path[from + span.kept[i]].kept = w->nkept++;
+}
+
+static int by_kept(const void *a, const void *b)
+{
+    const O3Share *x = a, *y = b;
+
+    return x->to != y->to ? (x->to < y->to ? -1 : 1) : (x->of > y->of) - (x->of < y->of);
+}
+
+static void keep(Writer *w)
+{
+    for (int from = 0, to = 0; from < w->npath; from = to) {
+        while (to < w->npath && w->path[to].slot == w->path[from].slot &&
+               w->path[to].degree == w->path[from].degree)
+            to++;
+        keep_some(w, from, to);
+    }
+    if (w->nshare > 0)
+        qsort(w->share, (size_t)w->nshare, sizeof *w->share, by_kept);
 }
 
 static void put_terms(Writer *w, const Coupling *c, int degree)
@@ -185,14 +268,28 @@ static void put_terms(Writer *w, const Coupling *c, int degree)
     }
 }
 
+static bool has(const Writer *w, int k, int degree)
+{
+    return w->path[k].degree == degree && w->path[k].kept >= 0;
+}
+
+static bool has_any(const Writer *w, int degree)
+{
+    bool any = false;
+
+    for (int k = 0; k < w->npath; k++)
+        any = any || has(w, k, degree);
+    return any;
+}
+
 static void put_relation(Writer *w, int degree)
 {
     const char *between = " ";
 
-    text_f(w->out, "axis P%d = rows sz k {", degree);
+    text_f(w->out, "axis P%d = rows sz kp {", degree);
     for (int k = 0; k < w->npath; k++)
-        if (w->path[k].degree == degree) {
-            text_f(w->out, "%s%d %d", between, w->path[k].slot, k);
+        if (has(w, k, degree)) {
+            text_f(w->out, "%s%d %d", between, w->path[k].slot, w->path[k].kept);
             between = ", ";
         }
     text_f(w->out, " }, Q%d(P%d) = rows m", degree, degree);
@@ -201,7 +298,7 @@ static void put_relation(Writer *w, int degree)
     text_f(w->out, " -> c%d {", degree);
     between = "\n    ";
     for (int k = 0; k < w->npath; k++)
-        if (w->path[k].degree == degree) {
+        if (has(w, k, degree)) {
             text_str(w->out, between);
             put_terms(w, w->path[k].coupling, degree);
             between = ";\n    ";
@@ -209,22 +306,42 @@ static void put_relation(Writer *w, int degree)
     text_str(w->out, " }\n");
 }
 
-static void put_statement(Writer *w, const O3Operand *x, const O3Operand *z, int degree)
+/* Which weights a kept path has: "to of -> f". */
+static void put_shares(Writer *w)
+{
+    char number[NUM_TEXT];
+
+    text_f(w->out, "axis A = ne, K = %d, R = rows to of -> f {", w->nkept);
+    for (int i = 0; i < w->nshare; i++) {
+        num_print(number, w->share[i].c);
+        text_f(w->out, "%s%d %d -> %s", i > 0 ? ", " : " ", w->share[i].to, w->share[i].of, number);
+    }
+    text_str(w->out, " }\n");
+}
+
+static void put_weights(Writer *w)
+{
+    text_f(w->out, "temp %s V[A, K, U], VB[B, K, U]\n", w->t->type == T_f64 ? "f64" : "f32");
+    text_str(w->out, "for a, r, u: V[a, to(r), u] += f[r] * Wt[a, of(r), u]\n"
+                     "for b, k, u: VB[b, k, u] = V[el[b], k, u]\n");
+}
+
+static void put_statement(Writer *w, int degree)
 {
     char slot[32], component[32];
 
     snprintf(slot, sizeof slot, "sz(p%d)", degree);
     snprintf(component, sizeof component, "m(q%d)", degree);
     text_f(w->out, "z%d: ", degree);
-    o3_put_load(w->out, z, slot, "u", component);
+    o3_put_load(w->out, &w->z, slot, "u", component);
     text_f(w->out, " += c%d[q%d]", degree, degree);
     for (int d = 1; d <= degree; d++) {
         snprintf(slot, sizeof slot, "s%d(q%d)", d, degree);
         snprintf(component, sizeof component, "m%d(q%d)", d, degree);
         text_str(w->out, " * ");
-        o3_put_load(w->out, x, slot, "u", component);
+        o3_put_load(w->out, &w->x, slot, "u", component);
     }
-    text_f(w->out, " * Wt[el[b], k(p%d), u]\n", degree);
+    text_f(w->out, " * VB[b, kp(p%d), u]\n", degree);
 }
 
 static void check(Writer *w)
@@ -261,25 +378,53 @@ static Writer begin(Text *out, const O3Contraction *t)
     return w;
 }
 
+static void put_statements(Writer *w)
+{
+    O3Operand x = w->x, z = w->z;
+
+    if (o3_is_turned(&x)) {
+        w->x = o3_turned(&x, "XT");
+        o3_put_temp(w->out, &w->x, w->t->type);
+        o3_put_copy(w->out, w->x, x, "b");
+    }
+    if (o3_is_turned(&z)) {
+        w->z = o3_turned(&z, "ZT");
+        o3_put_temp(w->out, &w->z, w->t->type);
+    }
+    put_weights(w);
+    for (int d = 1; d <= w->t->degree; d++)
+        if (has_any(w, d))
+            put_statement(w, d);
+    if (w->z.buf != z.buf)
+        o3_put_copy(w->out, z, w->z, "b");
+}
+
 void o3_write_contraction(Text *out, const O3Contraction *t)
 {
     Writer w = begin(out, t);
-    O3Operand x = { "X", "X", t->in, t->layout_in, "B", "b" };
-    O3Operand z = { "Z", "Z", t->out, t->layout_out, "B", "b" };
 
+    keep(&w);
+    w.x = (O3Operand){ "X", "X", t->in, t->layout_in, "B", "b" };
+    w.z = (O3Operand){ "Z", "Z", t->out, t->layout_out, "B", "b" };
     text_f(out, "program %s(n, ne)\naxis B = n\n", t->name != NULL ? t->name : "contraction");
-    o3_put_axes(out, &x);
-    o3_put_axes(out, &z);
+    o3_put_axes(out, &w.x);
+    o3_put_axes(out, &w.z);
     text_f(out, "axis U = %lld\n", t->in.n > 0 ? (long long)t->in.at[0].mul : 0);
+    put_shares(&w);
     for (int d = 1; d <= t->degree; d++)
-        put_relation(&w, d);
+        if (has_any(&w, d))
+            put_relation(&w, d);
     text_f(out, "i64 el[B]\n%s ", o3_type_name(t->type));
-    o3_put_buf(out, &x);
+    o3_put_buf(out, &w.x);
     text_str(out, ", ");
-    o3_put_buf(out, &z);
+    o3_put_buf(out, &w.z);
     text_f(out, ", Wt[ne, %d, U]\n", w.npath);
-    for (int d = 1; d <= t->degree; d++)
-        put_statement(&w, &x, &z, d);
+    if (w.nkept > 0) {
+        put_statements(&w);
+        return;
+    }
+    o3_put_load(out, &w.z, "sz", "uz", "mz"); /* something has to write Z */
+    text_str(out, " = 0\n");
 }
 
 void o3_tell_contraction(Text *out, const O3Contraction *t)

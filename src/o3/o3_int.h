@@ -46,6 +46,33 @@ void o3_put_load(Text *, const O3Operand *, const char *slot, const char *channe
                  const char *component);
 const char *o3_type_name(Type); /* f32 for T_none */
 
+/* copy.c: an operand that has components side by side; the same otherwise, in a temp; and one is
+ * a copy of the other in each row. */
+bool o3_is_turned(const O3Operand *);
+O3Operand o3_turned(const O3Operand *, const char *buf);
+void o3_put_temp(Text *, const O3Operand *, Type);
+void o3_put_copy(Text *, O3Operand to, O3Operand from, const char *row);
+
+/* span.c: vectors by their elements that are not 0.  Vector `of` is the sum of c times vector
+ * kept[to] over its shares; a kept one has one share, of itself; one of zeros has none. */
+typedef struct O3Vector {
+    int n;
+    int *at;
+    double *c;
+} O3Vector;
+
+typedef struct O3Share {
+    int to, of;
+    double c;
+} O3Share;
+
+typedef struct O3Span {
+    int n, nshare, cap;
+    int *kept;
+    O3Share *share;
+} O3Span;
+O3Span o3_span(Arena *, const O3Vector *, int n, int width);
+
 /* tell.c, linear.c, contract.c: what a problem has, a line each: its irreps, how many weights,
  * and its paths in the order of the weights. */
 void o3_tell_product(Text *, const O3Problem *);

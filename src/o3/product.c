@@ -485,46 +485,10 @@ static void put_head(Writer *w)
     text_char(w->out, '\n');
 }
 
-/* Edges are many more than rows: a convolution reads and writes channels side by side, in copies of
- * the operands that lie otherwise. */
+/* Edges are many more than rows: a convolution reads and writes channels side by side. */
 static bool is_turned(const Writer *w, const O3Operand *o)
 {
-    bool turned = false;
-
-    for (int s = 0; s < o->irreps.n; s++)
-        turned = turned || (o->irreps.at[s].ir.l > 0 && o->irreps.at[s].mul > 1);
-    return turned && w->t->edges != O3_NO_EDGES && o->layout == O3_MUL_IR;
-}
-
-static O3Operand turned(const O3Operand *o, const char *buf)
-{
-    O3Operand c = *o;
-
-    c.buf = buf;
-    c.layout = O3_IR_MUL;
-    return c;
-}
-
-/* One is a copy of the other, row by row. */
-static void put_copy(Writer *w, O3Operand to, O3Operand from, const char *row)
-{
-    char slot[3] = "s", channel[3] = "u", component[3] = "m";
-
-    slot[1] = channel[1] = component[1] = (char)(to.axis[0] - 'A' + 'a');
-    to.at = from.at = row;
-    text_f(w->out, "for %s%s%s, %s, %s, %s: ", row, strcmp(to.row, "I") == 0 ? "" : " in ",
-           strcmp(to.row, "I") == 0 ? "" : to.row, slot, component, channel);
-    o3_put_load(w->out, &to, slot, channel, component);
-    text_str(w->out, " = ");
-    o3_put_load(w->out, &from, slot, channel, component);
-    text_char(w->out, '\n');
-}
-
-static void put_copied(Writer *w, const O3Operand *o)
-{
-    text_f(w->out, "temp %s ", w->t->type == T_f64 ? "f64" : "f32");
-    o3_put_buf(w->out, o);
-    text_char(w->out, '\n');
+    return w->t->edges != O3_NO_EDGES && o3_is_turned(o);
 }
 
 void o3_write_product(Text *out, const O3Problem *t)
@@ -562,20 +526,20 @@ void o3_write_product(Text *out, const O3Problem *t)
     if (n > 0 && is_turned(&w, &w.x)) {
         O3Operand x = w.x;
 
-        w.x = turned(&x, "XT");
-        put_copied(&w, &w.x);
-        put_copy(&w, w.x, x, "s");
+        w.x = o3_turned(&x, "XT");
+        o3_put_temp(out, &w.x, t->type);
+        o3_put_copy(out, w.x, x, "s");
     }
     if (n > 0 && is_turned(&w, &w.z)) {
-        w.z = turned(&given, "ZT");
-        put_copied(&w, &w.z);
+        w.z = o3_turned(&given, "ZT");
+        o3_put_temp(out, &w.z, t->type);
     }
     if (t->hidden > 0)
         put_hidden(&w, weighted);
     for (int i = 0; i < n; i++)
         put_statement(&w, &group[i]);
     if (w.z.buf != given.buf)
-        put_copy(&w, given, w.z, "i");
+        o3_put_copy(out, given, w.z, "i");
     if (n == 0) { /* something has to write Z */
         o3_put_load(out, &w.z, "sz", "uz", "mz");
         text_str(out, " = 0\n");

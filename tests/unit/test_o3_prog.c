@@ -279,6 +279,9 @@ TEST(problems_without_paths_or_slots_have_programs)
         "linear; in1=; out=2x0e",
         "linear; in1=0x0e; out=0x0e; bias=yes",
         "linear; in1=2x0e; out=",
+        "contraction; in1=; out=",
+        "contraction; in1=2x1o; out=2x0o; correlation=2",
+        "contraction; in1=0x0e+0x1o; out=0x0e; correlation=3",
     };
 
     check_specs(spec, sizeof spec / sizeof *spec);
