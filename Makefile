@@ -8,7 +8,7 @@ build:
 	@tests/tree.sh release
 
 demo: build
-	@if [ -x examples/demo.sh ]; then examples/demo.sh; else echo 'examples/demo.sh is missing'; false; fi
+	@examples/potential.sh
 
 check:
 	@tests/run.sh fast
