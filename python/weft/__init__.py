@@ -27,6 +27,7 @@ from ._lib import (
     RunError,
 )
 from ._conv import Convolution, Edges
+from ._graph import Graph
 from ._irreps import Irreps, wigner_3j, wigner_D
 from ._neighbours import Atoms, Neighbours, atoms, neighbours
 from ._o3 import Contraction, Linear, Product, SphericalHarmonics
@@ -40,7 +41,7 @@ __version__ = _lib.lib.weft_version().decode()
 
 __all__ = [
     "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Convolution",
-    "Edges", "Error", "FileError", "Info", "Irreps", "Kernel", "LimitError", "Linear", "Neighbours",
+    "Edges", "Error", "FileError", "Graph", "Info", "Irreps", "Kernel", "LimitError", "Linear", "Neighbours",
     "OutOfMemory", "ParseError", "Product", "Program", "Progress", "RunError", "SphericalHarmonics",
     "TPProblem", "Tuned", "atoms", "forget", "freeze", "neighbours", "sddmm", "segment_reduce", "set_threads",
     "softmax", "spmm", "spmv", "tune", "wigner_3j", "wigner_D",

@@ -5,10 +5,11 @@ kernel of a program (docs/operators.md), which is compiled once in a process.  W
 for a structure is kept as long as its arrays live.
 
 In all of them A is a SciPy matrix or array in CSR, CSC or COO, a torch sparse CSR or CSC tensor on the
-CPU, or (indptr, indices, data, shape).  Dense operands are NumPy arrays or torch tensors of float16,
-bfloat16, float32 or float64, all of one type; the result is of the kind of the first of them, a new
-array or the one given as out.  transpose=True takes A as its transpose.  Where torch records, results
-have gradients, to any order; out is then not for use."""
+CPU, (indptr, indices, data, shape), a weft.Graph, or an edge_index (2, edges), senders then receivers.
+Dense operands are NumPy arrays or torch tensors of float16, bfloat16, float32 or float64, all of one
+type; the result is of the kind of the first of them, a new array or the one given as out.
+transpose=True takes A as its transpose.  Where torch records, results have gradients, to any order; out
+is then not for use."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ import weakref
 from ctypes import byref, c_int64
 from typing import Any, Dict, Tuple
 
-from . import _lib, _sparse
+from . import _graph, _lib, _sparse
 from ._array import type_code
 from ._lib import check, lib
 from ._program import Kernel, Program, _free
@@ -139,7 +140,11 @@ def _same_type(name: str, type: str, got: str, of: str) -> None:
 
 def _product(op: str, A: Any, name: str, B: Any, out: Any, transpose: bool, k: int) -> Any:
     """spmv and spmm, whose operands have k dimensions for each node."""
+    nodes = _graph.rows_of(B, -1 - k)
+    A = _graph.graph(A, nodes, nodes)
     s, values = _sparse.sparse(A)
+    if _graph.has_ones(A):
+        values = _graph.ones(A, B)
     if records(values, B):
         return getattr(_recorded(out), op)(A, values, B, transpose)
     v, vtype, vshape, vdata = _values(A, values)
@@ -182,6 +187,8 @@ def sddmm(A: Any, X: Any, Y: Any, out: Any = None, *, values: bool = False,
     """X_i . Y_j at the entries (i, j) of A, in the order in which A stores them: X is (m, f), Y is
     (n, f), the result (nnz).  Heads: X (m, h, f), Y (n, h, f), the result (nnz, h).
     values=True: times the value of the entry."""
+    ends = (Y, X) if transpose else (X, Y)
+    A = _graph.graph(A, *(_graph.rows_of(x, 0) for x in ends))
     s, v = _sparse.sparse(A)
     if records(X, Y, v if values else None):
         return _recorded(out).sddmm(A, X, Y, transpose, v if values else None)
@@ -232,6 +239,8 @@ def segment_reduce(A: Any, X: Any, reduce: str = "sum", out: Any = None, *, node
         raise bad("reduce", " or ".join(_REDUCTIONS), repr(reduce))
     if arg and reduce not in ("max", "min"):
         raise bad("arg", "it with max or min only", reduce)
+    n = _graph.rows_of(X, 0) if nodes else None
+    A = _graph.graph(A, n, n)
     s, _ = _sparse.segments(A)
     if s.format == "ragged" and (nodes or transpose):
         raise bad("A", "a matrix, when nodes or transpose is asked for", "starts of rows alone")
@@ -264,6 +273,7 @@ def softmax(A: Any, S: Any = None, out: Any = None, *, transpose: bool = False) 
     """Of each row of A the softmax over its entries of S (nnz, ...), one for each entry in the order in
     which A stores them; each of the further dimensions is one of its own.  Without S: of the values
     of A.  A may also be the starts of the rows alone."""
+    A = _graph.graph(A)
     s, values = _sparse.segments(A)
     if s.format == "ragged" and transpose:
         raise bad("A", "a matrix, when transpose is asked for", "starts of rows alone")
