@@ -133,14 +133,15 @@ def test_dynamics_keep_their_energy_and_relaxation_finds_the_crystal(pair):
 
     rests = []
     for calc in pair:
-        atoms = next(structures())
+        atoms = bulk("Si")
+        atoms.rattle(0.1, seed=1)
         atoms.calc = calc
         first = atoms.get_total_energy()
-        VelocityVerlet(atoms, timestep=1 * units.fs).run(10)
+        VelocityVerlet(atoms, timestep=1 * units.fs).run(8)
         assert atoms.get_kinetic_energy() > 0.01
         assert abs(atoms.get_total_energy() - first) <= 5e-3 * len(atoms)
         atoms.set_velocities(np.zeros((len(atoms), 3)))
-        assert BFGS(FrechetCellFilter(atoms), logfile=None).run(fmax=0.03, steps=60)
+        assert BFGS(FrechetCellFilter(atoms), logfile=None).run(fmax=0.05, steps=60)
         rests.append((atoms.get_potential_energy(), atoms.cell.volume))
     assert rests[1][0] == pytest.approx(rests[0][0], abs=1e-3)
     assert rests[1][1] == pytest.approx(rests[0][1], rel=2e-3)
