@@ -30,14 +30,17 @@ static Expr *sum_of(Prog *p, Expr *sum, Expr *term)
     return ir_op2(p, OP_add, sum, term);
 }
 
-/* Joins to body[i] the later stores of the same element, as far as nothing stands between. */
-static Node *join_from(Prog *p, Node *const *body, int n, int i, bool *done)
+/* Joins to body[i] the later stores of the same element, as far as nothing stands between: no
+ * store of what may be the same element, and none that reads what the phase writes. */
+static Node *join_from(Prog *p, Node *phase, Node *const *body, int n, int i, bool *done)
 {
+    Memo kept = { 0 };
     Node c = *body[i];
     Expr *sum = c.value;
 
     for (int k = i + 1; k < n; k++) {
-        if (!can_join(body[k]) || !may_pass(body[i], body[k]))
+        if (!can_join(body[k]) || !may_pass(body[i], body[k]) ||
+            !lower_is_kept(p, phase, body[k]->value, &kept))
             break;
         if (!done[k] && body[k]->out == c.out && body[k]->value->type == sum->type) {
             if (sum->depth >= MOST_DEPTH)
@@ -50,7 +53,7 @@ static Node *join_from(Prog *p, Node *const *body, int n, int i, bool *done)
     return loop_node(p, &c);
 }
 
-static Node *block(Prog *p, Node *n)
+static Node *block(Prog *p, Node *phase, Node *n)
 {
     Node c = *n;
     NodeList body = { 0 };
@@ -59,9 +62,9 @@ static Node *block(Prog *p, Node *n)
     for (int i = 0; i < n->nbody; i++)
         if (can_join(n->body[i])) {
             if (!done[i])
-                lower_append(p, &body, join_from(p, n->body, n->nbody, i, done));
+                lower_append(p, &body, join_from(p, phase, n->body, n->nbody, i, done));
         } else {
-            lower_append(p, &body, block(p, n->body[i]));
+            lower_append(p, &body, block(p, phase, n->body[i]));
         }
     c.body = body.node;
     c.nbody = body.n;
@@ -71,6 +74,6 @@ static Node *block(Prog *p, Node *n)
 void lower_blocks(Kernel *k)
 {
     for (int i = 0; i < k->n; i++)
-        k->phase[i] = block(k->p, k->phase[i]);
+        k->phase[i] = block(k->p, k->phase[i], k->phase[i]);
     lower_done(k, k->p->stage);
 }
