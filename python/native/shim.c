@@ -69,7 +69,7 @@ static const char *find_functions(void *torch, void *c10)
         fn = dlsym(torch, types[i]);
         if (fn == NULL)
             return types[i];
-        memcpy(&get, &fn, sizeof fn);
+        get = (int32_t (*)(void))(uintptr_t)fn;
         shim.dtype[i] = get();
     }
     /* The interface in C has no way to raise an error: c10::detail::torchCheckFail. */

@@ -3,11 +3,12 @@
 # Copyright The Weft authors
 #
 # Installs the package into .venv with pip, as its users do, and runs the tests of this folder.
-# `full` installs torch, e3nn, ase, matscipy, sevenn and nequip too, to compare with.  `o3` and `o3_04` run
-# the tests of that folder, in what `full` has installed: tensor products against e3nn, and against e3nn
+# `full` installs torch, e3nn, ase, matscipy, sevenn and nequip too, to compare with; `install` does only
+# that.  Others run in what it has installed: `models` the tests of torch and of models, `base` those of this
+# folder beside them; `o3` and `o3_04` those of that folder: tensor products against e3nn, and against e3nn
 # 0.4 and MACE, which need an environment of their own, build/e3nn-0.4.  What cannot be installed is
 # skipped.
-# Usage: tests/python/run.sh [fast|full|o3|o3_04] [PYTEST OPTIONS]
+# Usage: tests/python/run.sh [fast|full|install|base|models|o3|o3_04] [PYTEST OPTIONS]
 set -u
 cd "$(dirname "$0")/../.."
 tier=${1:-fast}
@@ -19,6 +20,16 @@ install() { timeout 900 .venv/bin/pip install -q --disable-pip-version-check --r
 has() { .venv/bin/python -c "import $1" 2>/dev/null; }
 
 run() { exec "$1/bin/python" -m pytest -q -p no:cacheprovider "${@:2}"; }
+
+models=(tests/python/test_{torch,torch_e3nn,torch_sparse,examples_torch,conv_e3nn,sevennet,nequip}.py)
+folders=(--ignore tests/python/o3 --ignore tests/python/o3_04)
+case $tier in
+base | models)
+    [ -x .venv/bin/pytest ] || { skip "Python package" "it is not installed"; exit 0; }
+    [ "$tier" = models ] && run .venv "${models[@]}" "$@"
+    run .venv tests/python "${folders[@]}" "${models[@]/#/--ignore=}" "$@"
+    ;;
+esac
 
 # It sees the packages of .venv behind its own.
 install_04() {
@@ -56,15 +67,16 @@ if ! { has numpy && has scipy && has pytest && has scikit_build_core; } &&
     skip "Python package" "numpy, scipy, pytest and scikit-build-core cannot be installed"
     exit 0
 fi
-if [ "$tier" = full ] && ! { has torch && has e3nn; } &&
+[ "$tier" = fast ] && peers= || peers=yes
+if [ -n "$peers" ] && ! { has torch && has e3nn; } &&
     { [ -n "${WEFT_NO_INSTALL:-}" ] || ! install torch==2.13.0 e3nn; }; then
     echo "torch and e3nn cannot be installed"
 fi
 for peer in ase matscipy sevenn nequip; do # each alone: one that cannot be installed does not take the other along
-    if [ "$tier" = full ] && ! has $peer && { [ -n "${WEFT_NO_INSTALL:-}" ] || ! install $peer; }; then
+    if [ -n "$peers" ] && ! has $peer && { [ -n "${WEFT_NO_INSTALL:-}" ] || ! install $peer; }; then
         echo "$peer cannot be installed"
     fi
 done
 install --no-build-isolation --no-deps --force-reinstall . ||
     { echo "pip install . failed"; exit 1; }
-run .venv tests/python --ignore tests/python/o3 --ignore tests/python/o3_04 "$@"
+[ "$tier" = install ] || run .venv tests/python "${folders[@]}" "$@"
