@@ -7,6 +7,7 @@ to any order and its rule for vmap."""
 from __future__ import annotations
 
 import ctypes
+import inspect
 from ctypes import c_char_p, c_int64
 from functools import lru_cache
 from pathlib import Path
@@ -84,6 +85,8 @@ def operator(name: str, fake: Callable, gradients: Callable, batch: Callable) ->
                 raise NotImplementedError(f"weft::{name}: vmap over indices of edges")
             out = batch(call, inputs[n:], in_dims[n + 1:], info.batch_size, *inputs[:n])
             return tuple(out), tuple(0 for _ in out)
+
+    Quick.forward.__signature__ = inspect.signature(Quick.forward)  # which torch asks for in each call
 
     def call(arrays, *rest):
         if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0:  # in a trace

@@ -28,11 +28,15 @@ def _typed(spec: str, dtype: torch.dtype) -> str:
     return f"o3 {spec}; type={_TYPE_OF[dtype]}"
 
 
+def _broadcast(a: torch.Size, b: torch.Size) -> torch.Size:
+    return a if a == b else torch.broadcast_shapes(a, b)
+
+
 def _rows(x: torch.Tensor, lead: torch.Size) -> torch.Tensor:
     """(..., dim) as (items, dim)."""
     if x.shape[:-1] != lead:
         x = x.expand(*lead, x.shape[-1])
-    return x.reshape(-1, x.shape[-1])
+    return x if len(lead) == 1 else x.reshape(-1, x.shape[-1])
 
 
 class _Dropin(torch.nn.Module):
@@ -71,6 +75,7 @@ class TensorProduct(_Dropin):
     def _keep(self, p: TPProblem) -> None:
         self.problem, self.weight_numel = p, p.weight_numel
         self.irreps_in1, self.irreps_in2, self.irreps_out = p.irreps_in1, p.irreps_in2, p.irreps_out
+        self._dims = p.irreps_in1.dim, p.irreps_in2.dim, p.irreps_out.dim
         self.instructions: List[Instruction] = p.instructions
         spec = p.spec("tp").split("; ")
         self._spec = "; ".join(s for s in spec if not s.startswith(("type=", "weight_type=")))
@@ -83,20 +88,20 @@ class TensorProduct(_Dropin):
     def forward(self, x: torch.Tensor, y: torch.Tensor,
                 weight: Union[torch.Tensor, Sequence[torch.Tensor], None] = None) -> torch.Tensor:
         dtype = torch.promote_types(x.dtype, y.dtype)
-        x = as_type(x, dtype, "x", self.irreps_in1.dim)
-        y = as_type(y, dtype, "y", self.irreps_in2.dim)
-        lead = torch.broadcast_shapes(x.shape[:-1], y.shape[:-1])
+        x = as_type(x, dtype, "x", self._dims[0])
+        y = as_type(y, dtype, "y", self._dims[1])
+        lead = _broadcast(x.shape[:-1], y.shape[:-1])
         operands = [_rows(x, lead), _rows(y, lead)]
         if self.problem.weights != "none":
             w = self._weights(weight, dtype)
             if not self.shared_weights:
-                lead2 = torch.broadcast_shapes(lead, w.shape[:-1])
+                lead2 = _broadcast(lead, w.shape[:-1])
                 if lead2 != lead:
                     lead, operands = lead2, [_rows(x, lead2), _rows(y, lead2)]
                 w = _rows(w, lead)
             operands.append(w)
         z = run(_typed(self._spec, dtype), operands)[0]
-        return z if len(lead) == 1 else z.reshape(*lead, self.irreps_out.dim)
+        return z if len(lead) == 1 else z.reshape(*lead, self._dims[2])
 
     def _weights(self, weight: Any, dtype: torch.dtype) -> torch.Tensor:
         if weight is None:
