@@ -83,6 +83,10 @@ typedef struct LowerShape {
 } LowerShape;
 LowerShape lower_shape(Prog *, const Node *vector, const Node *rows, LowerTile);
 
+/* flat.c: a loop over rows of a constant table around one over what is under each, as one loop over
+ * all of it; else the loop itself. */
+Node *lower_flat(Prog *, Node *);
+
 /* reach.c: marks of what is reached go where structure tells the same. */
 void lower_reach(struct Kernel *);
 

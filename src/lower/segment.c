@@ -583,7 +583,11 @@ static bool put_turned(Segments *s, const Node *n)
 
 static NodeList segments(const Segments *outer, const Node *around, Node *const *n, int count)
 {
-    Segments s = { .p = outer->p, .phase = outer->phase, .around = around, .how = outer->how };
+    Segments s = { .p = outer->p,
+                   .made = outer->made,
+                   .phase = outer->phase,
+                   .around = around,
+                   .how = outer->how };
     Path *path = arena_array(s.p->arena, count, sizeof *path);
 
     for (int i = 0; i < count;) {
@@ -608,19 +612,51 @@ static NodeList segments(const Segments *outer, const Node *around, Node *const 
     return s.out;
 }
 
+static Node *segments_of(Kernel *k, Node *phase, LowerTile how, Mades made)
+{
+    Segments s = { .p = k->p, .how = how, .made = made };
+    NodeList out;
+
+    if (lower_has_registers(phase) || phase->kind != N_FOR)
+        return phase;
+    s.phase = phase = loop_fresh(k->p, phase); /* so that a local tells its loop */
+    out = segments(&s, phase->how == FOR_PARALLEL ? NULL : phase, phase->body, phase->nbody);
+    return lower_with_body(k->p, phase, &out);
+}
+
+/* Of what is made in sweeps, some is still read elsewhere: it stays an array. */
+static bool keep_read(const Kernel *k, Mades made)
+{
+    bool any = false;
+
+    for (int i = 0; i < made.n; i++)
+        if (!made.made[i].off && lower_still_read(k, &made.made[i]))
+            any = made.made[i].off = true;
+    return any;
+}
+
+static bool is_gone(Mades made, int phase)
+{
+    for (int i = 0; i < made.n; i++)
+        if (!made.made[i].off && (made.made[i].first == phase || made.made[i].sum == phase))
+            return true;
+    return false;
+}
+
 void lower_segments(Kernel *k, LowerTile how)
 {
-    for (int i = 0; i < k->n; i++) {
-        Segments s = { .p = k->p, .how = how };
-        NodeList out;
+    Mades made = lower_find_made(k, how);
+    Kernel out = *k;
+    int n = 0;
 
-        if (lower_has_registers(k->phase[i]) || k->phase[i]->kind != N_FOR)
-            continue;
-        k->phase[i] = loop_fresh(k->p, k->phase[i]); /* so that a local tells its loop */
-        s.phase = k->phase[i];
-        out = segments(&s, k->phase[i]->how == FOR_PARALLEL ? NULL : k->phase[i],
-                       k->phase[i]->body, k->phase[i]->nbody);
-        k->phase[i] = lower_with_body(k->p, k->phase[i], &out);
-    }
+    out.phase = arena_array(k->p->arena, k->n, sizeof *out.phase);
+    do
+        for (int i = 0; i < k->n; i++)
+            out.phase[i] = segments_of(k, k->phase[i], how, made);
+    while (keep_read(&out, made));
+    for (int i = 0; i < k->n; i++)
+        if (!is_gone(made, i))
+            k->phase[n++] = out.phase[i];
+    k->n = n;
     lower_done(k, k->p->stage);
 }

@@ -17,8 +17,24 @@ typedef struct Path { /* a loop, which may become a part of a segment */
     bool taken;
 } Path;
 
+typedef struct Made { /* a temporary with a row for each entry, computed from arguments alone */
+    Buf *buf;
+    int first, sum;     /* the phases that begin its rows and add to them */
+    Local *row;         /* of the loop over rows, */
+    const Node *nest;   /* and what is inside: loops over terms, then */
+    const Node *column; /* over the row's elements, in lanes */
+    Expr *begin;        /* each sum's */
+    bool off;           /* not all that reads it is a sweep */
+} Made;
+
+typedef struct Mades {
+    Made *made;
+    int n;
+} Mades;
+
 typedef struct Segments {
     Prog *p;
+    Mades made;
     const Node *phase, *around; /* around: the loop that this list is in; NULL: the phase itself */
     LowerTile how;
     Memo kept, let;
@@ -48,7 +64,25 @@ Expr *lower_segment_begin(Prog *);                              /* of a sum: not
 void lower_segment_store(Group *, NodeList *to, const Sum *, Expr *out, Expr *value); /* += */
 Local *lower_segment_register(Group *, NodeList *to, const Sum *, int lanes, Expr *value);
 
-/* sweep.c: the loop, when entries of a row are swept by tiles; false: it is no such loop. */
+typedef struct TileOf { /* a tile of a sweep */
+    const Segments *s;
+    Local *entry, *first, *last;
+    int most; /* entries */
+    const Path *path;
+    int n;
+} TileOf;
+
+/* made.c: what may be computed for the tiles of sweeps; whether some phase still reads it. */
+Mades lower_find_made(const Kernel *, LowerTile);
+bool lower_still_read(const Kernel *, const Made *);
+bool lower_is_made(const Segments *, const Buf *);
+/* Elements of made rows in the body of a tile become those of an array of the tile; what computes
+ * it goes to the other list. */
+void lower_make_rows(const TileOf *, NodeList *body, NodeList *to);
+
+/* sweep.c: an array of the iteration beside another one, of so many elements. */
+Buf *lower_work(Prog *, const Buf *beside, Type, int64_t n);
+/* The loop, when entries of a row are swept by tiles; false: it is no such loop. */
 bool lower_sweep(Segments *, const Node *);
 
 #endif

@@ -214,7 +214,8 @@ static void put_hints(Sweep *w, const Path *path, NodeList *to)
         Expr *cell = path->moving[i], **asked, *at;
         Memo memo = { 0 };
 
-        if (cell->op != OP_cell || !lower_mentions(p, cell, w->entry))
+        if (cell->op != OP_cell || !lower_mentions(p, cell, w->entry) ||
+            lower_is_made(w->s, cell->buf))
             continue;
         asked = ir_memo(p, &w->asked, cell);
         if (*asked != NULL)
@@ -312,33 +313,23 @@ static bool find_groups(Sweep *w, Path **list, Group *group, int *n)
     return true;
 }
 
-static Buf *new_work(Sweep *w)
+Buf *lower_work(Prog *p, const Buf *beside, Type type, int64_t n)
 {
-    Prog *p = w->s->p;
-    const Buf *of = w->path[0].f.sum[0].cell->buf;
-    Buf b = { .type = lower_segment_type(w->path[0].loop), .kind = B_WORK, .written = true };
+    Buf b = { .type = type, .kind = B_WORK, .written = true, .nslot = 1, .nfull = 1 };
     Text name = { .arena = p->arena };
     const Symbol *taken;
     int number = 1;
 
     do {
         name.n = 0;
-        text_f(&name, "%s.work%d", of->name, number++);
+        text_f(&name, "%s.work%d", beside->name, number++);
         taken = ir_find_symbol(p, name.s, name.n);
     } while (taken != NULL && taken->buf != NULL);
     b.name = name.s;
+    b.full = b.slot = arena_array(p->arena, 1, sizeof *b.full);
+    b.place_in_full = arena_array(p->arena, 1, sizeof *b.place_in_full);
+    b.full[0] = ir_dense(p, ir_int(p, n));
     return loop_own(p, &b);
-}
-
-static void set_length(Sweep *w)
-{
-    Prog *p = w->s->p;
-    Buf *b = w->work;
-
-    b->nslot = b->nfull = 1;
-    b->full = b->slot = arena_array(p->arena, 1, sizeof *b->full);
-    b->place_in_full = arena_array(p->arena, 1, sizeof *b->place_in_full);
-    b->full[0] = ir_dense(p, ir_int(p, (int64_t)w->nvalue * w->most));
 }
 
 /* What the groups want of each entry, for all entries of the tile. */
@@ -350,7 +341,7 @@ static void put_values(Sweep *w, NodeList *to)
 
     if (w->nvalue == 0)
         return;
-    set_length(w);
+    w->work->full[0] = ir_dense(p, ir_int(p, (int64_t)w->nvalue * w->most));
     for (int i = 0; i < w->nvalue; i++)
         lower_append(p, &body,
                      loop_node(p, &(Node){ .kind = N_STORE,
@@ -394,6 +385,8 @@ static void put_tiles(Sweep *w, const Group *group, int n)
     for (int i = 0; i < w->before.n; i++)
         lower_append(p, &w->s->out, w->before.node[i]);
     put_values(w, &body);
+    lower_make_rows(&(TileOf){ w->s, w->entry, w->first, w->last, w->most, w->path, w->n },
+                    &w->body, &body);
     for (int i = 0; i < w->body.n; i++)
         lower_append(p, &body, w->body.node[i]);
     tiles.lo = ir_int(p, 0);
@@ -418,7 +411,10 @@ static bool sweep_by(Segments *s, const Node *n, int most, Buf **work)
         return false;
     for (int i = 0; i < w.n; i++)
         w.path[i].draft = lower_draft(s->p, &w.path[i].f, lower_segment_turns(s, w.path[i].loop));
-    w.work = *work = *work != NULL ? *work : new_work(&w);
+    if (*work == NULL)
+        *work = lower_work(s->p, w.path[0].f.sum[0].cell->buf,
+                           lower_segment_type(w.path[0].loop), 1);
+    w.work = *work;
     put_tiles(&w, group, groups);
     if ((int64_t)w.nvalue * most * ir_type[w.work->type].bytes <= MOST_WORK)
         return true;

@@ -120,7 +120,7 @@ static void unroll_for(Unroll *u, Node *n, const Ranges *r, NodeList *out)
 
 static void unroll_into(Unroll *u, Node *n, const Ranges *r, NodeList *out)
 {
-    Node *c = fold_node(u, n, r);
+    Node *c = fold_node(u, n->kind == N_FOR && !u->keep ? lower_flat(u->p, n) : n, r);
     NodeList body = { 0 };
     Truth t = c->cond != NULL ? lower_truth(r, c->cond) : UNKNOWN;
 

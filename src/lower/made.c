@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Rows made where they are read: a temporary with a row for each entry, each a sum of products of
+ * arguments, as the weights are that a convolution makes of features of its edges.  Where only
+ * sweeps read it, the rows of a tile of entries are computed into an array of the iteration, side
+ * by side in registers, and the temporary goes. */
+#include "lower/segment_int.h"
+
+/* Bytes of such an array, which is on a stack; registers that a row of a tile takes at most, and of
+ * all the eighths that hold sums. */
+enum { MOST_BYTES = 1 << 17, MOST_REGISTERS = 4, SUMS = 6, OF_ALL = 8 };
+
+static bool is_plain_loop(Prog *p, const Node *n)
+{
+    return n->kind == N_FOR && n->how == FOR_SERIAL && n->lanes <= 1 && n->nbody == 1 &&
+           n->lo == ir_int(p, 0) && n->hi->op == OP_int;
+}
+
+/* Whether the index is row * width + column. */
+static bool is_row_index(Expr *index, const Local *row, const Node *column)
+{
+    LoopIndex x;
+
+    return loop_index(index, row, &x) && x.stride == column->hi->i && x.constant == 0 && x.n == 1 &&
+           x.times[0] == 1 && x.leaf[0]->op == OP_local && x.leaf[0]->local == column->local;
+}
+
+typedef struct Inputs {
+    const Kernel *k;
+    int from;           /* phases that may not write them */
+    const Local *other; /* that nothing may depend on; or NULL */
+    bool good;
+} Inputs;
+
+static void see_input(Expr *e, void *ctx)
+{
+    Inputs *in = ctx;
+
+    if (e->op == OP_local && e->local == in->other)
+        in->good = false;
+    for (int i = in->from; e->op == OP_cell && i < in->k->n; i++)
+        in->good = in->good && !loop_writes(in->k->phase[i], e->buf);
+}
+
+/* The nest of the sums of a row, whose loop this is: sums outside, columns innermost. */
+static bool take_nest(const Kernel *k, const Node *rows, LowerTile how, Made *m)
+{
+    const Node *phase = k->phase[m->sum];
+    Inputs in = { k, m->sum, rows == phase ? NULL : phase->local, true };
+    const Node *n = rows->nbody == 1 ? rows->body[0] : rows;
+    Memo met = { 0 };
+    int depth = 0;
+
+    for (m->nest = n; is_plain_loop(k->p, n) && n->body[0]->kind == N_FOR; n = n->body[0])
+        depth++;
+    if (depth == 0 || !is_plain_loop(k->p, n) || n->body[0]->kind != N_STORE ||
+        n->body[0]->op != A_ADD || n->body[0]->nat > 0 || n->body[0]->out->op != OP_cell)
+        return false;
+    m->column = lower_in_lanes(k->p, n, how.bytes);
+    m->buf = n->body[0]->out->buf;
+    m->row = rows->local;
+    ir_visit(k->p, n->body[0]->value, see_input, &in, &met);
+    return in.good && m->column != NULL && m->buf->kind == B_TEMP &&
+           (m->buf->type == T_f32 || m->buf->type == T_f64) &&
+           is_row_index(n->body[0]->out->arg[0], rows->local, n);
+}
+
+/* Whether the phase gives all elements of so many rows one value. */
+static bool is_begin(const Kernel *k, const Node *n, Expr *count, Made *m)
+{
+    const Node *in = n->nbody == 1 ? n->body[0] : n, *s;
+
+    if (n->kind != N_FOR || n->how != FOR_PARALLEL || n->lo != ir_int(k->p, 0) || n->hi != count ||
+        in == n || !is_plain_loop(k->p, in) || in->hi != m->column->hi)
+        return false;
+    s = in->body[0];
+    m->begin = s->value;
+    return s->kind == N_STORE && s->op == A_SET && s->out->op == OP_cell && s->out->buf == m->buf &&
+           s->value->nargs == 0 && s->value->op != OP_local &&
+           is_row_index(s->out->arg[0], n->local, in);
+}
+
+static void see_buf(Expr *e, void *ctx)
+{
+    const Buf **b = ctx;
+
+    if (e->op == OP_cell && e->buf == b[0])
+        b[1] = b[0];
+}
+
+static bool mentions(Prog *p, const Node *phase, const Buf *b)
+{
+    const Buf *seen[2] = { b, NULL };
+    Memo met = { 0 };
+
+    loop_visit(p, phase, see_buf, seen, &met);
+    return seen[1] != NULL;
+}
+
+/* Whether phase `at` makes such rows, another one before it begins them, and all that reads them
+ * comes after it. */
+static bool take_made(const Kernel *k, int at, LowerTile how, Made *m)
+{
+    const Node *phase = k->phase[at], *rows = phase;
+    Expr *count;
+
+    *m = (Made){ .sum = at, .first = -1 };
+    if (phase->kind != N_FOR || phase->how != FOR_PARALLEL || phase->scheduled ||
+        phase->nbody != 1 || phase->lanes > 1)
+        return false;
+    count = lower_entries(k->p, phase, phase->body[0]);
+    if (count != NULL)
+        rows = phase->body[0];
+    else if (phase->lo == ir_int(k->p, 0))
+        count = phase->hi;
+    if (count == NULL || !take_nest(k, rows, how, m))
+        return false;
+    for (int i = 0; i < k->n; i++) {
+        if (i == at || !(i < at ? mentions(k->p, k->phase[i], m->buf)
+                                : loop_writes(k->phase[i], m->buf)))
+            continue;
+        if (m->first >= 0 || i > at || !is_begin(k, k->phase[i], count, m))
+            return false;
+        m->first = i;
+    }
+    return m->first >= 0;
+}
+
+Mades lower_find_made(const Kernel *k, LowerTile how)
+{
+    Mades all = { 0 };
+    Made m;
+
+    all.made = arena_array(k->p->arena, k->n, sizeof *all.made);
+    for (int i = 0; i < k->n && how.sweep > 0 && how.sweep <= LOWER_ROWS; i++)
+        if (take_made(k, i, how, &m) &&
+            m.column->hi->i <= MOST_BYTES / ir_type[m.buf->type].bytes / how.sweep)
+            all.made[all.n++] = m;
+    return all;
+}
+
+bool lower_still_read(const Kernel *k, const Made *m)
+{
+    for (int i = 0; i < k->n; i++)
+        if (i != m->sum && i != m->first && mentions(k->p, k->phase[i], m->buf))
+            return true;
+    return false;
+}
+
+bool lower_is_made(const Segments *s, const Buf *b)
+{
+    for (int i = 0; i < s->made.n; i++)
+        if (s->made.made[i].buf == b && !s->made.made[i].off)
+            return true;
+    return false;
+}
+
+typedef struct Making {
+    const TileOf *t;
+    const Made *m;
+    Buf *work; /* the rows of a tile; NULL: no element of one has been met */
+    Expr *row; /* that the entry reads */
+} Making;
+
+/* Whether the local is that of loops over columns of the row, from the constant on. */
+static bool is_column(const Making *g, Expr *e, int64_t times, int64_t constant)
+{
+    const TileOf *t = g->t;
+    int64_t width = g->m->column->hi->i;
+
+    for (int i = 0; i < t->n && times == 1 && e->op == OP_local; i++) {
+        const Node *n = t->path[i].loop;
+
+        if (n->local == e->local)
+            return n->lo->op == OP_int && n->hi->op == OP_int && n->lo->i >= 0 && constant >= 0 &&
+                   constant <= width && n->hi->i <= width - constant;
+    }
+    return false;
+}
+
+/* Whether e is the same for all columns. */
+static bool is_of_row(const Making *g, Expr *e)
+{
+    for (int i = 0; i < g->t->n; i++)
+        if (lower_mentions(g->t->s->p, e, g->t->path[i].loop->local))
+            return false;
+    return true;
+}
+
+/* Splits the index of an element into the row and the column; false: it is none of such a row. */
+static bool split_index(const Making *g, Expr *index, Expr **row, Expr **column)
+{
+    Prog *p = g->t->s->p;
+    int64_t width = g->m->column->hi->i;
+    LoopIndex x;
+
+    if (!loop_index(index, g->t->entry, &x) || x.stride != width)
+        return false;
+    *row = loop_use(p, g->t->entry);
+    *column = NULL;
+    for (int i = 0; i < x.n; i++)
+        if (*column == NULL && is_column(g, x.leaf[i], x.times[i], x.constant))
+            *column = lower_add(p, x.leaf[i], ir_int(p, x.constant));
+        else if (x.times[i] % width == 0 && is_of_row(g, x.leaf[i]))
+            *row = lower_add(p, *row, lower_mul(p, x.leaf[i], ir_int(p, x.times[i] / width)));
+        else
+            return false;
+    return *column != NULL;
+}
+
+static Expr *work_cell(const Making *g, Expr *row, Expr *column, int lanes)
+{
+    Prog *p = g->t->s->p;
+    Expr *at = lower_add(p, lower_mul(p, row, g->m->column->hi), column);
+
+    return loop_cell(p, g->work, &at, 1, lanes);
+}
+
+/* An element of the temporary, as one of the tile's array; all of them are of the entry's row. */
+static Expr *in_work(Prog *p, Expr *e, void *ctx)
+{
+    Making *g = ctx;
+    Expr *row, *column;
+
+    if (e->op != OP_cell || e->buf != g->m->buf || !split_index(g, e->arg[0], &row, &column) ||
+        (g->work != NULL && row != g->row))
+        return e;
+    g->row = row;
+    if (g->work == NULL)
+        g->work = lower_work(p, g->m->buf, g->m->buf->type, g->m->column->hi->i * g->t->most);
+    return work_cell(g, lower_sub(p, loop_use(p, g->t->entry), loop_use(p, g->t->first)), column,
+                     e->k);
+}
+
+static Expr *at_first(Prog *p, Expr *e, void *ctx)
+{
+    const TileOf *t = ctx;
+
+    return e->op == OP_local && e->local == t->entry ? loop_use(p, t->first) : e;
+}
+
+/* The loops of the sum, with what all rows add to their registers. */
+static Node *sum_of(const Making *g, const Node *n, const NodeList *sums)
+{
+    NodeList body = { 0 };
+
+    if (n->body[0]->kind == N_FOR && n->body[0]->body[0]->kind == N_FOR) {
+        lower_append(g->t->s->p, &body, sum_of(g, n->body[0], sums));
+        return lower_with_body(g->t->s->p, n, &body);
+    }
+    return lower_with_body(g->t->s->p, n, sums);
+}
+
+static Node *store(const Making *g, AssignOp op, Expr *out, Expr *value)
+{
+    return loop_node(g->t->s->p, &(Node){ .kind = N_STORE,
+                                          .label = g->m->nest->label,
+                                          .op = op,
+                                          .out = out,
+                                          .value = value });
+}
+
+static int registers_of(const Making *g, int rows)
+{
+    int fit = g->t->s->how.all * SUMS / OF_ALL / rows;
+
+    return fit < 1 ? 1 : fit > MOST_REGISTERS ? MOST_REGISTERS : fit;
+}
+
+/* Rows of a tile of so many entries, side by side. */
+static Node *rows_of(const Making *g, int rows)
+{
+    Prog *p = g->t->s->p;
+    Memo memo = { 0 };
+    Expr *first = ir_rewrite(p, g->row, at_first, (void *)g->t, &memo);
+    Expr *column = loop_use(p, g->m->column->local);
+    NodeList body = { 0 }, sums = { 0 }, after = { 0 };
+    Node v = *g->m->column;
+
+    for (int r = 0; r < rows; r++) {
+        Local *l = loop_local(p, NULL, g->m->buf->type, v.lanes);
+        Node *add = store(g, A_ADD, loop_use(p, l), v.body[0]->value);
+
+        lower_append(p, &body,
+                     loop_node(p, &(Node){ .kind = N_LET,
+                                           .label = g->m->nest->label,
+                                           .local = l,
+                                           .value = g->m->begin }));
+        lower_append(p, &sums,
+                     loop_replace(p, add, g->m->row, lower_add(p, first, ir_int(p, r))));
+        lower_append(p, &after,
+                     store(g, A_SET, work_cell(g, ir_int(p, r), column, 1), loop_use(p, l)));
+    }
+    lower_append(p, &body, sum_of(g, g->m->nest, &sums));
+    for (int r = 0; r < rows; r++)
+        lower_append(p, &body, after.node[r]);
+    v.regs = registers_of(g, rows);
+    return loop_fresh(p, lower_with_body(p, &v, &body));
+}
+
+/* All rows of a tile: as many as it has entries, which are known only when it runs. */
+static void put_rows(const Making *g, NodeList *to)
+{
+    Prog *p = g->t->s->p;
+    Expr *many = lower_sub(p, loop_use(p, g->t->last), loop_use(p, g->t->first));
+
+    for (int rows = g->t->most; rows > 0; rows--) {
+        NodeList body = { 0 };
+
+        lower_append(p, &body, rows_of(g, rows));
+        lower_append(p, to,
+                     lower_with_body(p,
+                                     &(Node){ .kind = N_IF,
+                                              .label = g->m->nest->label,
+                                              .cond = ir_op2(p, OP_eq, many, ir_int(p, rows)) },
+                                     &body));
+    }
+}
+
+void lower_make_rows(const TileOf *t, NodeList *body, NodeList *to)
+{
+    for (int i = 0; i < t->s->made.n; i++) {
+        Making g = { .t = t, .m = &t->s->made.made[i] };
+        Memo memo = { 0 };
+
+        for (int k = 0; k < body->n && !g.m->off; k++)
+            body->node[k] = loop_rewrite(t->s->p, body->node[k], in_work, &g, &memo);
+        if (g.work != NULL)
+            put_rows(&g, to);
+    }
+}
