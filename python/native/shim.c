@@ -53,6 +53,12 @@ static const char *const types[6] = { /* by weft_type */
     "aoti_torch_dtype_bfloat16", "aoti_torch_dtype_float32", "aoti_torch_dtype_float64",
 };
 
+/* The address as a pointer to a function, of whatever type. */
+static void put(void *to, void *fn)
+{
+    memcpy(to, &fn, sizeof fn);
+}
+
 static const char *find_functions(void *torch, void *c10)
 {
     void *fn;
@@ -61,7 +67,7 @@ static const char *find_functions(void *torch, void *c10)
         fn = dlsym(torch, functions[i].name);
         if (fn == NULL)
             return functions[i].name;
-        memcpy((char *)&shim + functions[i].at, &fn, sizeof fn);
+        put((char *)&shim + functions[i].at, fn);
     }
     for (int i = 0; i < 6; i++) {
         int32_t (*get)(void);
@@ -69,12 +75,12 @@ static const char *find_functions(void *torch, void *c10)
         fn = dlsym(torch, types[i]);
         if (fn == NULL)
             return types[i];
-        get = (int32_t (*)(void))(uintptr_t)fn;
+        put(&get, fn);
         shim.dtype[i] = get();
     }
     /* The interface in C has no way to raise an error: c10::detail::torchCheckFail. */
     fn = c10 == NULL ? NULL : dlsym(c10, "_ZN3c106detail14torchCheckFailEPKcS2_jS2_");
-    memcpy(&shim.fail, &fn, sizeof fn);
+    put(&shim.fail, fn);
     return fn == NULL ? "torchCheckFail" : NULL;
 }
 
