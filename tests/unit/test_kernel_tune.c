@@ -430,7 +430,7 @@ TEST(results_in_the_librarys_memory_can_be_read_after_tuning)
     tune_it(6);
     OK(weft_args_get(args, "C", &t));
     CHECK_EQ(t.shape[0], ROWS);
-    memcpy(c, t.data, sizeof c);
+    memcpy(c, t.data, sizeof want);
     check_product();
     close_tune();
 }
