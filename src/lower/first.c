@@ -64,23 +64,6 @@ static bool is_begin(Firsts *f, const Node *n)
     return f->row > 0 && x.stride == f->row && x.constant == 0;
 }
 
-static void see_read(Expr *e, void *ctx)
-{
-    const Buf **b = ctx;
-
-    if (e->op == OP_cell && e->buf == b[0])
-        b[1] = b[0];
-}
-
-static bool reads(Firsts *f, Expr *e)
-{
-    const Buf *seen[2] = { f->buf, NULL };
-    Memo met = { 0 };
-
-    ir_visit(f->p, e, see_read, seen, &met);
-    return seen[1] != NULL;
-}
-
 static void count_mention(Expr *e, void *ctx)
 {
     Firsts *f = ctx;
@@ -112,7 +95,7 @@ static bool take_store(Firsts *f, const Node *loop, const Node *n)
     LoopIndex row, x = { 0 };
     Store s = { .node = n, .loop = loop, .n = 1 };
 
-    if (reads(f, n->value) || n->op != A_ADD || n->nat > 0 ||
+    if (lower_reads(f->p, n->value, f->buf) || n->op != A_ADD || n->nat > 0 ||
         !loop_index(index, f->rows->local, &row) ||
         row.stride != f->row || row.n != (loop != NULL))
         return false;

@@ -24,6 +24,9 @@ typedef struct NodeList {
     int n, cap;
 } NodeList;
 void lower_append(Prog *, NodeList *, Node *);
+void lower_append_all(Prog *, NodeList *, const NodeList *);
+int lower_power_below(int64_t); /* the largest power of 2 that is not above it; at least 1 */
+bool lower_reads(Prog *, Expr *, const Buf *);
 /* tree.c: whether a local is assigned to.  Only a text does that: such a phase stays as it is. */
 bool lower_has_registers(const Node *);
 /* The expressions of one node; its body's are not among them. */

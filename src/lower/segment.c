@@ -409,12 +409,6 @@ static void put_after(Group *g, int i)
     }
 }
 
-static void append_all(Segments *s, const NodeList *l)
-{
-    for (int i = 0; i < l->n; i++)
-        lower_append(s->p, &s->out, l->node[i]);
-}
-
 /* What a segment held of elements is of no use to the next. */
 static void forget(Group *g)
 {
@@ -482,9 +476,9 @@ static void put_group(Group *g)
     forget(g);
     loop.how = g->lanes > 1 ? FOR_VECTOR : FOR_SERIAL;
     loop.lanes = g->lanes > 1 ? g->lanes : 1;
-    append_all(s, &g->before);
+    lower_append_all(s->p, &s->out, &g->before);
     lower_append(s->p, &s->out, lower_with_body(s->p, &loop, &g->body));
-    append_all(s, &g->after);
+    lower_append_all(s->p, &s->out, &g->after);
 }
 
 /* Loops that follow each other, all of them sums: they may change places. */
@@ -562,8 +556,7 @@ static bool put_turned(Segments *s, const Node *n)
     s->let = (Memo){ 0 };
     path.draft = lower_draft(s->p, &path.f, lower_segment_turns(s, path.loop));
     lower_write_draft(path.draft, fixed, &g);
-    for (int i = 0; i < g.before.n; i++)
-        lower_append(s->p, &inner, g.before.node[i]);
+    lower_append_all(s->p, &inner, &g.before);
     for (int i = 0; i < path.f.n; i++) {
         const Sum *sum = &path.f.sum[i];
         Local *l = lower_segment_register(&g, &body, sum, g.lanes, lower_segment_begin(s->p));
@@ -572,8 +565,7 @@ static bool put_turned(Segments *s, const Node *n)
         lower_segment_store(&g, &g.after, sum, sum->cell, loop_use(s->p, l));
     }
     lower_append(s->p, &body, lower_with_body(s->p, n, &inner));
-    for (int i = 0; i < g.after.n; i++)
-        lower_append(s->p, &body, g.after.node[i]);
+    lower_append_all(s->p, &body, &g.after);
     loop = *path.loop;
     loop.how = FOR_VECTOR;
     loop.lanes = g.lanes;

@@ -18,28 +18,14 @@ typedef struct Stream {
     int64_t least;    /* from how many on; 0: any; -1: never */
 } Stream;
 
-static void see_read(Expr *e, void *ctx)
-{
-    const Buf **b = ctx;
-
-    if (e->op == OP_cell && e->buf == b[0])
-        b[1] = b[0];
-}
-
 /* Whether any phase reads the array, or adds to it. */
 static bool is_read(Prog *p, const Node *n, Buf *b)
 {
-    const Buf *seen[2] = { b, NULL };
     Expr *part[] = { n->lo, n->hi, n->cond, n->value };
     bool read = n->kind == N_STORE && n->op != A_SET && n->out->op == OP_cell && n->out->buf == b;
 
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
-        Memo met = { 0 };
-
-        if (part[i] != NULL)
-            ir_visit(p, part[i], see_read, seen, &met);
-    }
-    read = read || seen[1] != NULL;
+    for (size_t i = 0; i < sizeof part / sizeof *part && !read; i++)
+        read = part[i] != NULL && lower_reads(p, part[i], b);
     for (int i = 0; i < n->nbody && !read; i++)
         read = is_read(p, n->body[i], b);
     return read;

@@ -230,15 +230,6 @@ static void put_hints(Sweep *w, const Path *path, NodeList *to)
     }
 }
 
-static int power_below(int64_t n)
-{
-    int r = 1;
-
-    while (2 * r <= n)
-        r *= 2;
-    return r;
-}
-
 /* Registers of each sum: as many as there are, and as the loop has work for. */
 static int registers_of(const Sweep *w, const Group *g)
 {
@@ -246,7 +237,7 @@ static int registers_of(const Sweep *w, const Group *g)
     int fit = w->s->how.all * SUMS / OF_ALL / g->parts;
     int64_t turns = (int64_t)lower_segment_turns(w->s, n);
 
-    return power_below(turns < fit ? turns : fit);
+    return lower_power_below(turns < fit ? turns : fit);
 }
 
 /* One loop in lanes: registers, the entries of the tile, and then the sums. */
@@ -275,13 +266,11 @@ static void put_group(Sweep *w, Group *g)
             lower_segment_store(g, &sums, sum, *reg, sum->value);
         }
     }
-    for (int i = 0; i < sums.n; i++)
-        lower_append(p, &inner, sums.node[i]);
+    lower_append_all(p, &inner, &sums);
     entries.lo = loop_use(p, w->first);
     entries.hi = loop_use(p, w->last);
     lower_append(p, &body, lower_with_body(p, &entries, &inner));
-    for (int i = 0; i < g->after.n; i++)
-        lower_append(p, &body, g->after.node[i]);
+    lower_append_all(p, &body, &g->after);
     loop.how = FOR_VECTOR;
     loop.lanes = g->lanes;
     loop.regs = registers_of(w, g);
@@ -382,13 +371,11 @@ static void put_tiles(Sweep *w, const Group *group, int n)
                          begin_of(w, lower_add(p, tile, ir_int(p, 1)), count, many));
     for (int i = 0; i < n; i++)
         put_group(w, (Group *)&group[i]);
-    for (int i = 0; i < w->before.n; i++)
-        lower_append(p, &w->s->out, w->before.node[i]);
+    lower_append_all(p, &w->s->out, &w->before);
     put_values(w, &body);
     lower_make_rows(&(TileOf){ w->s, w->entry, w->first, w->last, w->most, w->path, w->n },
                     &w->body, &body);
-    for (int i = 0; i < w->body.n; i++)
-        lower_append(p, &body, w->body.node[i]);
+    lower_append_all(p, &body, &w->body);
     tiles.lo = ir_int(p, 0);
     tiles.hi = loop_use(p, many);
     lower_append(p, &w->s->out, lower_with_body(p, &tiles, &body));

@@ -81,15 +81,6 @@ static Node *through_register(Tile *t, Unit *u, const Node *store)
     return loop_node(p, &n);
 }
 
-static int power_below(int n)
-{
-    int r = 1;
-
-    while (2 * r <= n)
-        r *= 2;
-    return r;
-}
-
 /* An innermost loop of sums: in lanes, over lanes, or one by one. */
 static bool innermost(Tile *t, const Node *n, Unit *u)
 {
@@ -284,7 +275,7 @@ static void put_unit(Tile *t, const Unit *u, NodeList *out)
         lower_append(t->p, &body, v);
     }
     v = lower_with_body(t->p, u->vector, &body);
-    v->regs = power_below(t->how.registers / u->let.n);
+    v->regs = lower_power_below(t->how.registers / u->let.n);
     lower_append(t->p, out, v);
 }
 

@@ -10,6 +10,38 @@ void lower_append(Prog *p, NodeList *l, Node *n)
     l->node[l->n++] = n;
 }
 
+void lower_append_all(Prog *p, NodeList *l, const NodeList *more)
+{
+    for (int i = 0; i < more->n; i++)
+        lower_append(p, l, more->node[i]);
+}
+
+int lower_power_below(int64_t n)
+{
+    int r = 1;
+
+    while (2 * r <= n)
+        r *= 2;
+    return r;
+}
+
+static void see_read(Expr *e, void *ctx)
+{
+    const Buf **b = ctx;
+
+    if (e->op == OP_cell && e->buf == b[0])
+        b[1] = b[0];
+}
+
+bool lower_reads(Prog *p, Expr *e, const Buf *b)
+{
+    const Buf *seen[2] = { b, NULL };
+    Memo met = { 0 };
+
+    ir_visit(p, e, see_read, seen, &met);
+    return seen[1] != NULL;
+}
+
 bool lower_has_registers(const Node *n)
 {
     bool has = n->kind == N_STORE && n->out->op == OP_local;
