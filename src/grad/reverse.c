@@ -3,7 +3,9 @@
  *
  * Reverse mode.  For each read F[x] of a statement O[o] op= v over a domain, in reverse order of
  * the statements: d_F[x] += d_O[o] * (dv / dF[x]) over the same domain and under the same guard.
- * All gradients of one statement stay one statement, so that what they share is computed once. */
+ * All gradients of one statement stay one statement, so that what they share is computed once.
+ * Members of a group that sum nothing up are differentiated as one function of many results: a
+ * value that several of them use gets their cotangents first, and is gone through once. */
 #include "grad/grad_int.h"
 
 typedef struct List {
@@ -23,8 +25,9 @@ struct Part {
 
 typedef struct Reverse {
     Grad *g;
-    const Assign *a; /* whose value is being differentiated */
-    Expr **node;     /* what varies in it, each before its arguments */
+    const Assign **a; /* whose values are being differentiated: under one guard, if several */
+    int na;
+    Expr **node; /* what varies in them, each before its arguments */
     int n, cap;
     Memo met, depends;
     Part **part; /* of the old program's nodes, by id: of their cotangents */
@@ -45,13 +48,12 @@ static void list_nodes(Reverse *r, Expr *e)
     r->node[r->n++] = e;
 }
 
-static void find_nodes(Reverse *r, const Assign *a)
+static void find_nodes(Reverse *r)
 {
-    r->a = a;
     r->n = 0;
     r->met = (Memo){ 0 };
-    r->depends = (Memo){ 0 };
-    list_nodes(r, a->value);
+    for (int i = r->na - 1; i >= 0; i--)
+        list_nodes(r, r->a[i]->value);
     for (int i = 0; i < r->n / 2; i++) {
         Expr *e = r->node[i];
 
@@ -188,15 +190,30 @@ static bool complete(Reverse *r, Expr *e)
     return all.x != NULL;
 }
 
-/* From the root down, so that each node is complete before its arguments. */
+/* An access that holds the value of a node: the result of one of the assigns; or NULL. */
+static Expr *result_of(const Reverse *r, const Expr *e)
+{
+    Expr *same = NULL;
+
+    for (int i = 0; i < r->na && same == NULL; i++)
+        if (r->a[i]->value == e)
+            same = grad_result(r->g, r->a[i]);
+    return same;
+}
+
+/* From the roots down, so that each node is complete before its arguments. */
 static void propagate(Reverse *r)
 {
     Grad *g = r->g;
-    const Expr *out = r->a->out;
 
-    contribute(r, r->a->value, ir_load(g->p, g->dual[out->buf->id], out->arg, out->nargs), NULL);
+    for (int i = 0; i < r->na; i++) {
+        const Expr *out = r->a[i]->out;
+
+        contribute(r, r->a[i]->value,
+                   ir_load(g->p, g->dual[out->buf->id], out->arg, out->nargs), NULL);
+    }
     for (int i = 0; i < r->n; i++) {
-        Expr *e = r->node[i], *same = e == r->a->value ? grad_result(g, r->a) : NULL;
+        Expr *e = r->node[i], *same = result_of(r, e);
 
         if (!complete(r, e) || e->op == OP_load)
             continue;
@@ -230,7 +247,7 @@ static Assign gradient(Reverse *r, Expr *load, Expr *guard)
     const Part *part = r->part[load->id];
     Assign d = { .op = A_ADD };
 
-    d.label = grad_label(g, r->a->label, load->buf->name, occurrence(r, load));
+    d.label = grad_label(g, r->a[0]->label, load->buf->name, occurrence(r, load));
     d.out = ir_load(g->p, g->dual[load->buf->id], load->arg, load->nargs);
     d.value = grad_tidy(g, part->x);
     d.guard = grad_and(g, guard, part->total && is_plain(load) ? NULL : part->when);
@@ -246,17 +263,50 @@ static bool has_cotangent(const Grad *g, const Buf *b)
     return g->active[b->id] && (g->of[b->id] || g->dual[b->id]->written);
 }
 
-static void gradients_of_assign(Reverse *r, const Assign *a, List *out)
+/* Each instance gives elements of its own, and nothing is summed up or compared. */
+static bool is_pointwise(const Stmt *s, const Assign *a)
+{
+    bool all = a->op == A_SET || a->op == A_ADD;
+
+    for (int i = 0; i < s->nbind && all; i++) {
+        all = false;
+        for (int k = 0; k < a->out->nargs; k++)
+            all = all || (a->out->arg[k]->op == OP_var && a->out->arg[k]->var == s->bind[i]);
+    }
+    return all;
+}
+
+static bool varies(Reverse *r, const Assign *a)
+{
+    return a->op != A_INSERT && has_cotangent(r->g, a->out->buf) &&
+           grad_depends(r->g, a->value, r->g->active, &r->depends);
+}
+
+/* The assigns from s->assign[k] on that are differentiated as one; gives the next k. */
+static int take_roots(Reverse *r, const Stmt *s, int k)
+{
+    for (r->na = 0; k < s->nassign; k++) {
+        const Assign *a = &s->assign[k];
+
+        if (!varies(r, a))
+            continue;
+        if (r->na > 0 && (a->guard != r->a[0]->guard || !is_pointwise(s, r->a[0]) ||
+                          !is_pointwise(s, a)))
+            break;
+        r->a[r->na++] = a;
+    }
+    return k;
+}
+
+static void gradients_of_roots(Reverse *r, List *out)
 {
     Grad *g = r->g;
     Expr *guard;
 
-    if (a->op == A_INSERT || !has_cotangent(g, a->out->buf))
+    if (r->na == 0)
         return;
-    find_nodes(r, a);
-    if (r->n == 0)
-        return;
-    guard = grad_and(g, a->guard, grad_winner(g, a));
+    find_nodes(r);
+    guard = grad_and(g, r->a[0]->guard, grad_winner(g, r->a[0]));
     propagate(r);
     for (int i = 0; i < r->n; i++) {
         if (r->node[i]->op != OP_load || r->part[r->node[i]->id] == NULL)
@@ -318,8 +368,12 @@ Prog *grad_reverse(Arena *arena, const Prog *p, const GradOptions *opt)
         const Stmt *s = g.p->stmt[i];
         List list = { 0 };
 
-        for (int k = 0; k < s->nassign; k++)
-            gradients_of_assign(&r, &s->assign[k], &list);
+        r.a = arena_array(arena, s->nassign, sizeof *r.a);
+        r.depends = (Memo){ 0 };
+        for (int k = 0; k < s->nassign;) {
+            k = take_roots(&r, s, k);
+            gradients_of_roots(&r, &list);
+        }
         if (list.n > 0)
             ir_stmt(g.p, s->bind, s->nbind, list.a, list.n);
     }

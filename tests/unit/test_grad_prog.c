@@ -474,7 +474,7 @@ TEST(names_that_are_taken_move_the_order)
     grad_bed(&b, &none);
     CHECK_HAS(grad_text(&b), "d10(d9(y,A),A): d10_A[i] += d10_Y[i]\n");
     grad_bed(&b, &none);
-    CHECK_HAS(grad_text(&b), "d11_d10_Y[i] += d11_d10_A[i]\n");
+    CHECK_HAS(grad_text(&b), "d11_d10_Y[i] += d11_d10_A[i] + d11_d10_d7x[i]\n");
     bed_close(&b);
     bed_open(&b, "program p(n)\naxis I = n\nf64 A[I], d1000_A[I], Y[I]\n"
                  "y: Y[i] = A[i] + d1000_A[i]\n");
@@ -546,6 +546,37 @@ TEST(occurrences_are_numbered)
 }
 
 /* A statement over nothing has a group as its gradient. */
+static void grad_has(const char *text, const char *want)
+{
+    Bed b;
+
+    bed_open(&b, text);
+    grad_bed(&b, &none);
+    CHECK_HAS(grad_text(&b), want);
+    bed_close(&b);
+}
+
+TEST(results_of_a_group_that_sums_nothing_up_are_differentiated_as_one)
+{
+    grad_has("program p(n)\naxis I = n\nf64 X[I], K[I, 3]\nfor i:\n"
+             "    let s = sqrt(X[i])\n    u: K[i, 0] = 1\n"
+             "    a: K[i, 1] = 3 * s\n    b: K[i, 2] = s * s\n",
+             "d(a,X): d_X[i] += (d_K[i, 1] * 3 + d_K[i, 2] * 2 * sqrt(X[i])) / (2 * sqrt(X[i]))\n");
+    grad_has("program p(n)\naxis I = n\nf64 X[I], Y[I], Z[I]\nfor i:\n"
+             "    y: Y[i] += 3 * X[i] if i > 1\n    z: Z[i] += 5 * X[i] if i > 1\n",
+             "d(y,X): d_X[i] += d_Y[i] * 3 + d_Z[i] * 5 if i > 1\n");
+}
+
+TEST(what_sums_up_or_has_a_guard_of_its_own_is_differentiated_alone)
+{
+    grad_has("program p(n)\naxis I = n\nf64 X[I], Y[I], Z[I]\nfor i:\n"
+             "    y: Y[i] += 3 * X[i] if i > 1\n    z: Z[i] += 5 * X[i]\n",
+             "    d(y,X): d_X[i] += d_Y[i] * 3 if i > 1\n    d(z,X): d_X[i] += d_Z[i] * 5\n");
+    grad_has("program p(n)\naxis I = n\nf64 X[I], Y[I], Z[1]\nfor i:\n"
+             "    y: Y[i] += 3 * X[i]\n    z: Z[0] += 5 * X[i]\n",
+             "    d(y,X): d_X[i] += d_Y[i] * 3\n    d(z,X): d_X[i] += d_Z[0] * 5\n");
+}
+
 TEST(a_statement_over_nothing_has_a_gradient)
 {
     Bed b;
