@@ -8,11 +8,13 @@
  * reaches, or that one reaches beside others, get their values at the beginning of the row. */
 #include "lower/lower_int.h"
 
-enum { MOST_ROW = 1 << 20, MOST_GAPS = 8, NOBODY = -1, SEVERAL = -2 };
+enum { MOST_ROW = 1 << 20, MOST_GAPS = 8, MOST_LOOPS = 4, NOBODY = -1, SEVERAL = -2 };
 
-typedef struct Store { /* to an element of the row: base + i * stride, for i in 0..n */
-    const Node *node, *loop; /* loop: NULL when there is none */
-    int64_t base, stride, n;
+typedef struct Store { /* to elements of the row: base + the sum of i[k] * stride[k] */
+    const Node *node;
+    const Node *loop[MOST_LOOPS]; /* around it, the outermost first: i[k] in lo..hi of loop[k] */
+    int loops;
+    int64_t base, stride[MOST_LOOPS];
     bool first; /* for all of its elements */
 } Store;
 
@@ -88,28 +90,38 @@ static int mentions(Firsts *f, const Node *n)
     return sum;
 }
 
-/* A store of the row's phase, in a loop of constant length or in none. */
-static bool take_store(Firsts *f, const Node *loop, const Node *n)
+/* How far iterations of a loop around the store are apart; -1: it is not known. */
+static int64_t stride_in(const Node *loop, Expr *index)
+{
+    LoopIndex x;
+
+    return loop_index(index, loop->local, &x) ? x.stride : -1;
+}
+
+/* A store of the row's phase, in the loops of constant length that *s has. */
+static bool take_store(Firsts *f, Store s, const Node *n)
 {
     Expr *index = n->out->arg[0];
-    LoopIndex row, x = { 0 };
-    Store s = { .node = n, .loop = loop, .n = 1 };
+    LoopIndex row;
+    int64_t last;
 
     if (lower_reads(f->p, n->value, f->buf) || n->op != A_ADD || n->nat > 0 ||
-        !loop_index(index, f->rows->local, &row) ||
-        row.stride != f->row || row.n != (loop != NULL))
+        !loop_index(index, f->rows->local, &row) || row.stride != f->row || row.n != s.loops)
         return false;
-    s.base = row.constant;
-    if (loop != NULL) {
-        if (!loop_index(index, loop->local, &x) || x.n != 1 || x.stride < 1)
+    s.node = n;
+    s.base = last = row.constant;
+    for (int k = 0; k < s.loops; k++) {
+        const Node *l = s.loop[k];
+
+        s.stride[k] = stride_in(l, index);
+        if (s.stride[k] < 1 || s.stride[k] > f->row || l->lo->i < 0 || l->hi->i > f->row)
             return false;
-        s.stride = x.stride;
-        s.base += loop->lo->i * x.stride;
-        s.n = loop->hi->i - loop->lo->i;
+        s.base += l->lo->i * s.stride[k];
+        last += (l->hi->i - 1) * s.stride[k];
     }
     f->store = arena_grow(f->p->arena, f->store, f->n, &f->cap, sizeof *f->store);
     f->store[f->n++] = s;
-    return s.base >= 0 && s.base + (s.n - 1) * s.stride < f->row;
+    return s.base >= 0 && last < f->row;
 }
 
 static bool writes_here(const Firsts *f, const Node *n)
@@ -117,29 +129,68 @@ static bool writes_here(const Firsts *f, const Node *n)
     return n->kind == N_STORE && n->out->op == OP_cell && n->out->buf == f->buf;
 }
 
+/* The stores to the array in a node of the row. */
+static bool take_in(Firsts *f, Store s, const Node *n)
+{
+    if (writes_here(f, n))
+        return take_store(f, s, n);
+    if (n->kind != N_FOR || n->lo->op != OP_int || n->hi->op != OP_int || n->lo->i >= n->hi->i ||
+        s.loops == MOST_LOOPS)
+        return true;
+    s.loop[s.loops++] = n;
+    for (int i = 0; i < n->nbody; i++)
+        if (!take_in(f, s, n->body[i]))
+            return false;
+    return true;
+}
+
 /* All stores of the phase to the array; false: some are elsewhere. */
 static bool take_stores(Firsts *f)
 {
     int all = mentions(f, f->phase);
 
-    for (int i = 0; i < f->rows->nbody; i++) {
-        const Node *n = f->rows->body[i];
-        bool loop = n->kind == N_FOR && n->lo->op == OP_int && n->hi->op == OP_int &&
-                    n->lo->i < n->hi->i;
-
-        if (writes_here(f, n) && !take_store(f, NULL, n))
+    for (int i = 0; i < f->rows->nbody; i++)
+        if (!take_in(f, (Store){ 0 }, f->rows->body[i]))
             return false;
-        for (int k = 0; k < n->nbody && loop; k++)
-            if (writes_here(f, n->body[k]) && !take_store(f, n, n->body[k]))
-                return false;
-    }
     return f->n == all && f->n > 0;
 }
 
 /* Whether an element that store a sets, in one iteration, is reached by store b in another one. */
 static bool meet(const Store *a, const Store *b)
 {
-    return a->loop != NULL && a->loop == b->loop && a->node->out != b->node->out;
+    return a->loops > 0 && b->loops > 0 && a->loop[0] == b->loop[0] &&
+           a->node->out != b->node->out;
+}
+
+/* Store i reaches element e. */
+static void reach(Firsts *f, int i, int64_t e)
+{
+    Store *s = &f->store[i];
+    int *owner = &f->owner[e];
+
+    if (*owner == i) /* in two iterations */
+        s->first = false;
+    else if (*owner >= 0 && meet(&f->store[*owner], s))
+        f->store[*owner].first = false;
+    *owner = s->first ? i : *owner == NOBODY ? SEVERAL : *owner;
+}
+
+/* Every element from e on that the loops of store i from k on reach: whether nobody has it, or, if
+ * `take`, it is reached. */
+static bool each(Firsts *f, int i, int k, int64_t e, bool take)
+{
+    const Store *s = &f->store[i];
+    bool free = true;
+
+    if (k == s->loops) {
+        free = f->owner[e] == NOBODY;
+        if (take)
+            reach(f, i, e);
+        return free;
+    }
+    for (int64_t x = s->loop[k]->lo->i; x < s->loop[k]->hi->i; x++, e += s->stride[k])
+        free = each(f, i, k + 1, e, take) && free;
+    return free;
 }
 
 static void choose_first(Firsts *f)
@@ -148,18 +199,8 @@ static void choose_first(Firsts *f)
     for (int64_t e = 0; e < f->row; e++)
         f->owner[e] = NOBODY;
     for (int i = 0; i < f->n; i++) {
-        Store *s = &f->store[i];
-
-        s->first = true;
-        for (int64_t k = 0; k < s->n; k++)
-            s->first = s->first && f->owner[s->base + k * s->stride] == NOBODY;
-        for (int64_t k = 0; k < s->n; k++) {
-            int *owner = &f->owner[s->base + k * s->stride];
-
-            if (*owner >= 0 && meet(&f->store[*owner], s))
-                f->store[*owner].first = false;
-            *owner = s->first ? i : *owner == NOBODY ? SEVERAL : *owner;
-        }
+        f->store[i].first = each(f, i, 0, f->store[i].base, false);
+        each(f, i, 0, f->store[i].base, true);
     }
     for (int64_t e = 0; e < f->row; e++)
         if (f->owner[e] >= 0 && !f->store[f->owner[e]].first)
