@@ -105,7 +105,7 @@ static void streams(Kernel *k, const Aim *aim)
 static void jams(Kernel *k, const Aim *aim)
 {
     if (aim->sched.step[SCHED_JAM])
-        lower_jams(k);
+        lower_jams(k, aim->isa->registers);
 }
 
 static void formats(Kernel *k, const Aim *aim)
@@ -143,6 +143,8 @@ const Pass api_pass[] = {
       segments },
     { "tiles", "sums stay in registers while loops add to them", STAGE_LOOPS, STAGE_LOOPS, NULL,
       tiles },
+    { "keeps", "what loops around others add to one element stays in a register", STAGE_LOOPS,
+      STAGE_LOOPS, lower_keeps, NULL },
     { "begins", "first values come with the sums", STAGE_LOOPS, STAGE_LOOPS, lower_begins, NULL },
     { "firsts", "first values come with the first stores", STAGE_LOOPS, STAGE_LOOPS, lower_firsts,
       NULL },
@@ -186,8 +188,8 @@ const Pass *api_find_pass(Prog *p, const char *name)
 static bool arranges(const Pass *s)
 {
     return s->plain == lower_parts || s->plain == lower_joins || s->run == segments ||
-           s->run == tiles || s->run == rows || s->run == panels || s->run == vectors ||
-           s->plain == lower_together || s->run == ahead || s->run == jams;
+           s->run == tiles || s->plain == lower_keeps || s->run == rows || s->run == panels ||
+           s->run == vectors || s->plain == lower_together || s->run == ahead || s->run == jams;
 }
 
 static void run(const Pass *s, Kernel *k, const Aim *aim)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Several entries at once: a loop each of whose iterations is a sum over lanes of its own takes
- * four in one, so that what the sums share is loaded once and their chains run side by side.  The
- * iterations that are left go one by one. */
+ * Several entries at once: a loop each of whose iterations has sums over lanes of its own takes
+ * four in one, or two, so that what the sums share is loaded once and their chains run side by
+ * side.  The iterations that are left go one by one. */
 #include "lower/lower_int.h"
 
 enum { AT_ONCE = 4 };
@@ -11,26 +11,52 @@ enum { AT_ONCE = 4 };
 typedef struct Jam {
     Prog *p;
     const Node *phase;
+    int registers; /* that there are */
     Memo kept;
 } Jam;
 
-/* A vector loop that only adds to locals from outside it. */
-static bool is_fold(Jam *j, const Node *n)
+/* Whether each iteration of the loop stores in the vector loop to elements beyond those of the one
+ * before. */
+static bool has_own(const Node *loop, const Node *v, Expr *cell)
+{
+    LoopIndex x, y;
+    int64_t wide;
+
+    return v->lo->op == OP_int && v->hi->op == OP_int && v->hi->i > v->lo->i &&
+           loop_index(cell->arg[0], loop->local, &x) &&
+           loop_index(cell->arg[0], v->local, &y) && y.stride > 0 &&
+           !int_mul(y.stride, v->hi->i - v->lo->i, &wide) && x.stride >= wide;
+}
+
+/* A vector loop that adds to locals from outside it, and stores to elements of its iteration of the
+ * loop around: how many sums there are; 0: it is none. */
+static int sums_of(Jam *j, const Node *loop, const Node *n)
 {
     int sums = 0;
 
     if (n->kind != N_FOR || n->how != FOR_VECTOR)
-        return false;
+        return 0;
     for (int i = 0; i < n->nbody; i++) {
         const Node *s = n->body[i];
-        bool sum = s->kind == N_STORE && s->out->op == OP_local && s->out->local->lanes == 1 &&
-                   lower_is_kept(j->p, j->phase, s->value, &j->kept);
+        bool kept = s->kind == N_STORE && s->nat == 0 &&
+                    lower_is_kept(j->p, j->phase, s->value, &j->kept);
+        bool sum = kept && s->out->op == OP_local && s->out->local->lanes == 1;
 
-        if (!sum && s->kind != N_AHEAD)
-            return false;
+        if (!sum && s->kind != N_AHEAD &&
+            !(kept && s->out->op == OP_cell && has_own(loop, n, s->out)))
+            return 0;
         sums += sum;
     }
-    return sums == 1;
+    return sums;
+}
+
+/* A store to an element of the iteration, or a sum in a register that has gone through all of them
+ * before. */
+static bool is_last(Jam *j, const Node *loop, const Node *n)
+{
+    return n->kind == N_STORE && n->nat == 0 &&
+           (n->out->op == OP_cell ? lower_is_stepped(j->p, n->out->arg[0], loop->local)
+                                  : n->op == A_ADD);
 }
 
 /* Lets and checks, the fold, and stores of what it gives.  Where the fold is; -1: it is not so. */
@@ -40,7 +66,7 @@ static int fold_in(Jam *j, const Node *n)
 
     while (at < n->nbody && (n->body[at]->kind == N_LET || n->body[at]->kind == N_CHECK))
         at++;
-    if (at == n->nbody || !is_fold(j, n->body[at]) ||
+    if (at == n->nbody || sums_of(j, n, n->body[at]) == 0 ||
         lower_mentions(j->p, n->body[at]->lo, n->local) ||
         lower_mentions(j->p, n->body[at]->hi, n->local))
         return -1;
@@ -52,10 +78,21 @@ static int fold_in(Jam *j, const Node *n)
             return -1;
     }
     for (int i = at + 1; i < n->nbody; i++)
-        if (n->body[i]->kind != N_STORE || n->body[i]->nat > 0 || n->body[i]->out->op != OP_cell ||
-            !lower_is_stepped(j->p, n->body[i]->out->arg[0], n->local))
+        if (!is_last(j, n, n->body[i]))
             return -1;
     return at;
+}
+
+/* Iterations whose sums take half of the registers; the other half is for what they share. */
+static int at_once(Jam *j, const Node *n, int at)
+{
+    int sums = sums_of(j, n, n->body[at]), most = AT_ONCE;
+    bool known = n->lo->op == OP_int && n->hi->op == OP_int;
+
+    while (most > 1 && ((sums > 1 && most * sums > j->registers / 2) ||
+                        (known && n->hi->i - n->lo->i < most)))
+        most /= 2;
+    return most;
 }
 
 /* What an iteration reads of what it writes is its own: then it may run beside the next. */
@@ -76,18 +113,18 @@ static Node *iteration(Jam *j, Node *n, Expr *entry)
     return loop_replace(j->p, lower_renamed(j->p, n), n->local, entry);
 }
 
-static Node *many(Jam *j, Node *n, int at, Expr *count)
+static Node *many(Jam *j, Node *n, int at, int most, Expr *count)
 {
     Prog *p = j->p;
     Local *q = loop_local(p, "q", T_i64, 1);
     Node loop = {
         .kind = N_FOR, .label = n->label, .local = q, .lo = ir_int(p, 0), .hi = count, .lanes = 1
     };
-    Expr *first = lower_add(p, n->lo, lower_mul(p, loop_use(p, q), ir_int(p, AT_ONCE)));
+    Expr *first = lower_add(p, n->lo, lower_mul(p, loop_use(p, q), ir_int(p, most)));
     Node *one[AT_ONCE], *fold;
     NodeList body = { 0 }, sums = { 0 };
 
-    for (int u = 0; u < AT_ONCE; u++) {
+    for (int u = 0; u < most; u++) {
         one[u] = iteration(j, n, lower_add(p, first, ir_int(p, u)));
         for (int i = 0; i < at; i++)
             lower_append(p, &body, one[u]->body[i]);
@@ -100,20 +137,20 @@ static Node *many(Jam *j, Node *n, int at, Expr *count)
     }
     fold = lower_with_body(p, one[0]->body[at], &sums);
     lower_append(p, &body, fold);
-    for (int u = 0; u < AT_ONCE; u++)
+    for (int u = 0; u < most; u++)
         for (int i = at + 1; i < n->nbody; i++)
             lower_append(p, &body, one[u]->body[i]);
     return lower_with_body(p, &loop, &body);
 }
 
-static void put_jam(Jam *j, Node *n, int at, NodeList *out)
+static void put_jam(Jam *j, Node *n, int at, int most, NodeList *out)
 {
     Prog *p = j->p;
-    Expr *count = ir_op2(p, OP_div, lower_sub(p, n->hi, n->lo), ir_int(p, AT_ONCE));
+    Expr *count = ir_op2(p, OP_div, lower_sub(p, n->hi, n->lo), ir_int(p, most));
     Node rest = *n;
 
-    lower_append(p, out, many(j, n, at, count));
-    rest.lo = lower_add(p, n->lo, lower_mul(p, count, ir_int(p, AT_ONCE)));
+    lower_append(p, out, many(j, n, at, most, count));
+    rest.lo = lower_add(p, n->lo, lower_mul(p, count, ir_int(p, most)));
     lower_append(p, out, loop_node(p, &rest));
 }
 
@@ -124,8 +161,10 @@ static NodeList jam(Jam *j, Node *const *n, int count)
     for (int i = 0; i < count; i++) {
         int at = n[i]->kind == N_FOR && n[i]->how == FOR_SERIAL ? fold_in(j, n[i]) : -1;
 
-        if (at >= 0 && is_apart(j, n[i], at)) {
-            put_jam(j, n[i], at, &out);
+        int most = at >= 0 && is_apart(j, n[i], at) ? at_once(j, n[i], at) : 1;
+
+        if (most > 1) {
+            put_jam(j, n[i], at, most, &out);
         } else {
             body = jam(j, n[i]->body, n[i]->nbody);
             lower_append(j->p, &out, lower_with_body(j->p, n[i], &body));
@@ -134,10 +173,10 @@ static NodeList jam(Jam *j, Node *const *n, int count)
     return out;
 }
 
-void lower_jams(Kernel *k)
+void lower_jams(Kernel *k, int registers)
 {
     for (int i = 0; i < k->n; i++) {
-        Jam j = { .p = k->p, .phase = k->phase[i] };
+        Jam j = { .p = k->p, .phase = k->phase[i], .registers = registers };
         NodeList out = jam(&j, &k->phase[i], 1);
 
         k->phase[i] = lower_phase(k->p, &out);

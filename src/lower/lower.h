@@ -80,6 +80,9 @@ void lower_joins(Kernel *);
  * where entries of a row add to the elements of the row, by tiles of entries. */
 void lower_segments(Kernel *, LowerTile);
 
+/* keep.c: what a loop around others adds to one element is a register while it runs. */
+void lower_keeps(Kernel *);
+
 /* first.c: a phase of first values goes, where the first store of the next one to each element can
  * set it.  After lower_segments. */
 void lower_firsts(Kernel *);
@@ -119,8 +122,9 @@ void lower_next(Kernel *, int bytes);
  * phase touches are so many bytes; 1: always, 0: never. */
 void lower_streams(Kernel *, int64_t bytes);
 
-/* jam.c: iterations that are sums over lanes run four at a time. */
-void lower_jams(Kernel *);
+/* jam.c: iterations with sums over lanes run four at a time, or two, where their sums take at most
+ * half of so many registers. */
+void lower_jams(Kernel *, int registers);
 
 /* share.c: what is used twice, or does not change in an innermost loop, gets a name.  Last. */
 void lower_shared(Kernel *);

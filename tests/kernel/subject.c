@@ -67,6 +67,8 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
             lower_segments(k, how);
         if (all->bytes > 0 && s->seed % 17 != 0)
             lower_tiles(k, how);
+        if (s->seed % 29 != 0)
+            lower_keeps(k);
         if (s->seed % 19 != 0)
             lower_begins(k);
         if (s->seed % 31 != 0)
@@ -84,7 +86,7 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
         if (s->seed % 3 == 1)
             lower_streams(k, s->seed % 2 == 0 ? 1 : 256);
         if (s->seed % 3 != 0)
-            lower_jams(k);
+            lower_jams(k, s->seed % 2 == 0 ? 16 : 32);
     }
     lower_shared(k);
     ir_check(s->prog);
