@@ -55,16 +55,9 @@ static bool refuse(Call *c, const char *what)
     return false;
 }
 
-static size_t bytes_of(weft_type type)
-{
-    static const size_t bytes[] = { 4, 8, 2, 2, 4, 8 }; /* by weft_type */
-
-    return bytes[type];
-}
-
 static bool same_graph(const Graph *g, const weft_edge_list *list)
 {
-    size_t bytes = (size_t)list->n * bytes_of(list->type);
+    size_t bytes = (size_t)list->n * type_bytes(list->type);
 
     return g->edges != NULL && g->of.n == list->n && g->of.nodes == list->nodes &&
            g->of.senders == list->senders && g->of.type == list->type &&
@@ -88,7 +81,7 @@ static Graph *place_for_graph(void)
 
 static weft_edges *find_edges(Call *c, weft_ctx *ctx, const weft_edge_list *list)
 {
-    size_t bytes = (size_t)list->n * bytes_of(list->type);
+    size_t bytes = (size_t)list->n * type_bytes(list->type);
     Graph *g;
     char *copy;
 
@@ -205,9 +198,9 @@ static bool check_array(Call *c, const Plain *p, int o, const char *of)
     snprintf(c->message, sizeof c->message,
              "%s%c: expected %d dimensions, %lld x %lld elements of %zu bytes; got %d dimensions, "
              "%lld x %lld elements of %zu bytes",
-             of, letters[o], ndim, (long long)shape[0], (long long)shape[1], bytes_of(type_of(c, o)),
+             of, letters[o], ndim, (long long)shape[0], (long long)shape[1], type_bytes(type_of(c, o)),
              p->ndim, (long long)(p->ndim > 0 ? p->shape[0] : 1),
-             (long long)(p->ndim > 1 ? p->shape[1] : 1), bytes_of(p->type));
+             (long long)(p->ndim > 1 ? p->shape[1] : 1), type_bytes(p->type));
     return false;
 }
 

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 
 Shim shim;
 
@@ -236,6 +237,28 @@ bool plain_take(AtenTensor *handle, Plain *out, const char **why)
     return true;
 }
 
+size_t type_bytes(weft_type type)
+{
+    static const size_t bytes[] = { 4, 8, 2, 2, 4, 8 }; /* by weft_type */
+
+    return bytes[type];
+}
+
+void weft_torch_large(void *data, uint64_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    const uintptr_t huge = (uintptr_t)1 << 21;
+    uintptr_t begin = ((uintptr_t)data + huge - 1) & ~(huge - 1);
+    uintptr_t end = ((uintptr_t)data + bytes) & ~(huge - 1);
+
+    if (end > begin)
+        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE); /* a refusal is none of ours */
+#else
+    (void)data;
+    (void)bytes;
+#endif
+}
+
 bool plain_new(weft_type type, int ndim, const int64_t *shape, Plain *out)
 {
     int64_t stride[WEFT_MAX_NDIM], n = 1;
@@ -246,8 +269,11 @@ bool plain_new(weft_type type, int ndim, const int64_t *shape, Plain *out)
         stride[i] = n;
         n *= shape[i] > 0 ? shape[i] : 1;
     }
-    return shim.tensor_empty(ndim, out->shape, stride, shim.dtype[type], 0, 0, &out->handle) == 0 &&
-           shim.tensor_data(out->handle, &out->data) == 0;
+    if (shim.tensor_empty(ndim, out->shape, stride, shim.dtype[type], 0, 0, &out->handle) != 0 ||
+        shim.tensor_data(out->handle, &out->data) != 0)
+        return false;
+    weft_torch_large(out->data, (uint64_t)n * type_bytes(type));
+    return true;
 }
 
 void plain_free(Plain *p, int n)

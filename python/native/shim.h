@@ -70,6 +70,7 @@ typedef struct Plain {
 /* Makes `handle`, which is taken over, plain.  False: torch refused, or a type that the library has
  * not; then *why says so. */
 bool plain_take(AtenTensor *handle, Plain *out, const char **why);
+size_t type_bytes(weft_type type); /* of an element */
 bool plain_new(weft_type type, int ndim, const int64_t *shape, Plain *out);
 void plain_free(Plain *p, int n);
 /* The tensors of a list, which goes, made plain; how many is added to *count.  NULL, or what is wrong;
@@ -85,6 +86,10 @@ void state_leave(void);
 
 /* Throws what the operators of this process cannot go on with; does not return. */
 void op_fail(const char *message);
+
+/* Fresh memory comes in pages of 4 KB, each with a fault when it is written first: for large arrays
+ * that takes longer than most kernels.  Asks for pages of 2 MB instead, where some fit in. */
+WEFT_API void weft_torch_large(void *data, uint64_t bytes);
 
 Op op_run, op_conv; /* run.c, conv.c */
 

@@ -23,7 +23,7 @@ _DTYPES = {"i32": torch.int32, "i64": torch.int64, "f16": torch.float16, "bf16":
            "f32": torch.float32, "f64": torch.float64}
 
 
-def _load() -> None:
+def _load() -> ctypes.CDLL:
     """Registers the operators with torch, from the library beside libweft."""
     path = Path(lib._name).resolve().with_name("libweft_torch.so")
     native = ctypes.CDLL(str(path))
@@ -32,9 +32,16 @@ def _load() -> None:
     if fault is not None:
         raise ImportError(f"weft: this torch ({torch.__version__}) does not fit, 2.10 or later is "
                           f"needed: {fault.decode()}")
+    native.weft_torch_large.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
+    native.weft_torch_large.restype = None
+    return native
 
 
-_load()
+_native = _load()
+
+
+def is_traced() -> bool:
+    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
 
 
 def operator(name: str, fake: Callable, gradients: Callable, batch: Callable) -> Callable:
@@ -75,7 +82,7 @@ def operator(name: str, fake: Callable, gradients: Callable, batch: Callable) ->
         @staticmethod
         def backward(ctx, *grads):
             nodes = ctx.next_functions[-ctx.narrays:]  # which has tensors only
-            out = back(ctx, grads, [w and _asked(node) for w, (node, _) in zip(
+            out = back(ctx, grads, [w and asked(node) for w, (node, _) in zip(
                 ctx.needs_input_grad[ctx.n + 1:], nodes)])
             return (*[None] * (ctx.n + 1), *out)
 
@@ -89,7 +96,7 @@ def operator(name: str, fake: Callable, gradients: Callable, batch: Callable) ->
     Quick.forward.__signature__ = inspect.signature(Quick.forward)  # which torch asks for in each call
 
     def call(arrays, *rest):
-        if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0:  # in a trace
+        if is_traced():
             return public(list(arrays), *rest)
         if torch._C._are_functorch_transforms_active() or (
                 torch.is_grad_enabled() and any([a.requires_grad for a in arrays])):
@@ -111,7 +118,7 @@ def operator(name: str, fake: Callable, gradients: Callable, batch: Callable) ->
     return call
 
 
-def _asked(node: Any) -> bool:
+def asked(node: Any) -> bool:
     """Is a gradient that could be given asked for in this backward?  In torch.autograd.grad it is not
     when no path goes from there to the inputs."""
     try:

@@ -55,6 +55,27 @@ def test_energy_forces_and_stress(pair):
         assert np.abs(got["stress"] - want["stress"]).max() <= 1e-6
 
 
+def test_the_radial_layer_inside(pair, monkeypatch):
+    """Asked for, and by the size of an array; then again in a copy."""
+    atoms = list(structures())[1]
+    want, fast = results(pair[0], atoms), make()
+    report = weft.accelerate(fast, fuse_radial=True)
+    assert str(report).count(" fused") == 5
+    assert list(fast.model.state_dict()) == list(pair[0].model.state_dict())
+    got = results(fast, atoms)
+    assert abs(got["energy"] - want["energy"]) <= 2e-6 * len(atoms)
+    assert np.abs(got["forces"] - want["forces"]).max() <= 1e-5
+    monkeypatch.setattr(weft.models._specs, "LARGE", 0)
+    assert np.array_equal(results(pair[1], atoms)["forces"], got["forces"])
+    for model in (copy.deepcopy(fast.model), pickle.loads(pickle.dumps(fast.model))):
+        other = calculator.SevenNetCalculator(model, file_type="model_instance", device="cpu")
+        layer = model._modules["1_convolution"].weight_nn.layer2
+        assert model._modules["1_convolution"].weft_last[0] is layer
+        assert np.array_equal(results(other, atoms)["forces"], got["forces"])
+    with pytest.raises(TypeError, match="fuse_radial: expected"):
+        weft.accelerate(fast, fuse_radial="all")
+
+
 def test_an_atom_alone(pair):
     from ase import Atoms
 
@@ -95,7 +116,8 @@ def test_other_things_are_left_alone():
         weft.accelerate(3)
 
 
-def test_training_steps_have_the_same_losses():
+@pytest.mark.parametrize("fuse", [None, True])
+def test_training_steps_have_the_same_losses(fuse):
     """Two steps on forces, so by second derivatives."""
     from sevenn.atom_graph_data import AtomGraphData
     from sevenn.train.dataload import unlabeled_atoms_to_graph
@@ -106,7 +128,7 @@ def test_training_steps_have_the_same_losses():
     for fast, calc in enumerate([make(), make()]):
         model = calc.model
         if fast:
-            assert weft.accelerate(model)
+            assert weft.accelerate(model, fuse_radial=fuse)
         model.train()
         model.set_is_batch_data(False)
         optimizer = torch.optim.SGD(model.parameters(), 1e-3)

@@ -64,10 +64,15 @@ def _package_of(model: torch.nn.Module) -> Optional[str]:
     return None
 
 
-def accelerate(model: Any) -> Report:
+def accelerate(model: Any, *, fuse_radial: Optional[bool] = None) -> Report:
     """Replaces the slow modules of a SevenNet, NequIP or MACE model, or of the model of an ASE
     calculator, by ones that use Weft: in place, with the same parameters and the same state dict.
-    Returns a report of it.  Without a C compiler nothing changes, and the report says so."""
+    Returns a report of it.  Without a C compiler nothing changes, and the report says so.
+
+    fuse_radial: should convolutions have the last layer of the radial network inside?  None: in calls
+    where the weights of all edges would take more than 32 MB."""
+    if fuse_radial not in (None, True, False):
+        raise TypeError(f"fuse_radial: expected True, False or None, got {fuse_radial!r}")
     models = [model] if isinstance(model, torch.nn.Module) else (
         getattr(model, "models", None) or [getattr(model, "model", None)])
     if not all(isinstance(m, torch.nn.Module) for m in models):
@@ -82,7 +87,7 @@ def accelerate(model: Any) -> Report:
             continue
         why = _no_compiler() or ""
         if not why:
-            found = import_module("." + _PACKAGES[package], __name__).replace(m)
+            found = import_module("." + _PACKAGES[package], __name__).replace(m, fuse_radial)
             replaced += [Replaced(*r) for r in found]
             why = "no module that Weft makes faster, or all of them are replaced already"
     return Report(kind, replaced, why)

@@ -1,27 +1,74 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright The Weft authors
-"""What replaced convolutions have in common: their problem as text, by the dtype of features."""
+"""What replaced convolutions have in common: their problem as text, by the dtype of features, and the
+last layer of the radial network, which a convolution can have inside.
+
+That layer is a product H @ M without a bias, H of (edges, hidden).  Where it is fused it gives its input on
+as it is, and the convolution, which sees the width of what comes, makes the weights of edges from H and M
+in its kernel.  The layer stays where it was, with its parameter."""
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any, Dict, List, Optional, Sequence
 
 import torch
 
 from .._problem import TPProblem
+from .._torch_conv import conv
+from .._torch_large import product
 from ..o3 import _TYPE_OF
+
+# Arrays above this are given back to the system when they are freed (glibc's largest threshold), and each
+# new one costs a page fault every 4 KB, which is more than the product takes.
+LARGE = 32 << 20
+
+
+class Last:
+    """A base of last layers: forward gives on what a convolution will multiply by weft_matrix()."""
+
+    weft_fuse: Optional[bool] = None  # None: where the weights of all edges take more than LARGE bytes
+
+    def weft_fuses(self, x: torch.Tensor) -> bool:
+        if self.weft_fuse is not None:
+            return self.weft_fuse
+        return not torch.compiler.is_compiling() and (
+            x.shape[0] * self.weight.shape[1] * x.element_size() > LARGE)
+
+    def forward(self, x):
+        return x if self.weft_fuses(x) else product(x, self.weft_matrix())
 
 
 class Specs:
     """A base of modules that have weft_problem(): irreps of the operands, and instructions."""
 
     weft_options: Dict[str, Any] = {}  # of TPProblem
+    weft_last: Sequence[Last] = ()  # a list, so that the layer is no submodule of this one
 
-    def weft_spec(self, dtype: torch.dtype) -> str:
+    def weft_spec(self, dtype: torch.dtype, hidden: Optional[int] = None) -> str:
         """The problem for features of this type, made once."""
         specs = self.__dict__.setdefault("_weft_specs", {})
-        if dtype not in specs:
+        if (dtype, hidden) not in specs:
             problem = TPProblem(*self.weft_problem(), irrep_dtype=_TYPE_OF[dtype],
                                 weight_dtype=_TYPE_OF[dtype], **self.weft_options)
-            specs[dtype] = problem.spec("conv")
-        return specs[dtype]
+            specs[dtype, hidden] = problem.spec("conv", hidden=hidden)
+        return specs[dtype, hidden]
+
+    def weft_conv(self, x, y, weight, rows, cols) -> torch.Tensor:
+        """`weight` has those of edges, or what the last layer of the radial network has left."""
+        given: List[torch.Tensor] = [x, y.to(x.dtype), weight.to(x.dtype)]
+        hidden = None
+        if self.weft_last and weight.shape[1] == self.weft_last[0].weight.shape[0]:
+            hidden = weight.shape[1]
+            given.append(self.weft_last[0].weft_matrix().to(x.dtype))
+        return conv(self.weft_spec(x.dtype, hidden), given, rows, cols, x.shape[0])
+
+    def weft_take(self, layer: torch.nn.Module, of: type, to: type, fuse: Optional[bool]) -> str:
+        """Takes the last layer of the radial network in if it is `of` this type; a word on it."""
+        if type(layer) is not of or len(set(layer.weight.shape)) == 1 or (
+                getattr(layer, "act", None) is not None or getattr(layer, "bias", None) is not None):
+            return ""
+        layer.__class__ = to
+        layer.weft_fuse = fuse
+        self.weft_last = [layer]
+        where = {None: "fused for many edges", True: "fused", False: "beside it"}[fuse]
+        return f"; radial layer {layer.weight.shape[0]} -> {layer.weight.shape[1]} {where}"

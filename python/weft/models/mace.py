@@ -7,7 +7,7 @@ MACE is made for e3nn 0.4, whose 3j symbols have other signs than those of later
 
 from __future__ import annotations
 
-from typing import List, Tuple
+from typing import List, Optional, Tuple
 
 import e3nn
 import torch
@@ -15,11 +15,11 @@ from e3nn.o3 import TensorProduct
 from mace.modules.blocks import InteractionBlock
 from mace.modules.symmetric_contraction import SymmetricContraction
 
+from ._radial import take_last
 from ._specs import Specs
 from .._irreps import tell
 from .._o3 import _spec
 from .._torch import function, run
-from .._torch_conv import conv
 from ..o3 import _typed
 
 SIGNS = "e3nn-0.4" if e3nn.__version__.startswith(("0.1", "0.2", "0.3", "0.4")) else "e3nn"
@@ -36,8 +36,7 @@ class Convolution(Specs, TensorProduct):
         return self.irreps_in1, self.irreps_in2, self.irreps_out, paths
 
     def forward(self, x, y, weight, edge_index):
-        return conv(self.weft_spec(x.dtype), [x, y.to(x.dtype), weight.to(x.dtype)], edge_index[1],
-                    edge_index[0], x.shape[0])
+        return self.weft_conv(x, y, weight, edge_index[1], edge_index[0])
 
 
 class Contraction(SymmetricContraction):
@@ -105,12 +104,13 @@ def _contract(module: SymmetricContraction) -> bool:
     return True
 
 
-def replace(model: torch.nn.Module) -> List[Tuple[str, str]]:
+def replace(model: torch.nn.Module, fuse: Optional[bool]) -> List[Tuple[str, str]]:
     out = []
     for name, module in model.named_modules():
         if isinstance(module, InteractionBlock) and _fuse(module):
+            radial = take_last(module.conv_tp, module.conv_tp_weights, fuse)
             out.append((name + ".conv_tp", f"convolution over edges, {module.conv_tp.irreps_in1} -> "
-                                           f"{module.conv_tp.irreps_out}"))
+                                           f"{module.conv_tp.irreps_out}{radial}"))
         elif type(module) is SymmetricContraction and _contract(module):
             out.append((name, f"symmetric contraction, {module.irreps_in} -> {module.irreps_out}"))
     return out

@@ -5,13 +5,14 @@ and so its state dict; only its class changes."""
 
 from __future__ import annotations
 
-from typing import List, Tuple
+from typing import List, Optional, Tuple
 
 import torch
 from nequip.nn._tp_scatter_base import TensorProductScatter
+from nequip.nn.interaction_block import InteractionBlock
+from nequip.nn.mlp import ScalarLinearLayer
 
-from ._specs import Specs
-from .._torch_conv import conv
+from ._specs import Last, Specs
 
 
 class Scatter(Specs, TensorProductScatter):
@@ -21,15 +22,28 @@ class Scatter(Specs, TensorProductScatter):
         return self.feature_irreps_in, self.irreps_edge_attr, self.irreps_mid, self.instructions
 
     def forward(self, x, edge_attr, edge_weight, edge_dst, edge_src):
-        return conv(self.weft_spec(x.dtype), [x, edge_attr.to(x.dtype), edge_weight.to(x.dtype)],
-                    edge_dst, edge_src, x.shape[0])
+        return self.weft_conv(x, edge_attr, edge_weight, edge_dst, edge_src)
 
 
-def replace(model: torch.nn.Module) -> List[Tuple[str, str]]:
+class Layer(Last, ScalarLinearLayer):
+    """The last layer of the radial network."""
+
+    def weft_matrix(self) -> torch.Tensor:
+        return self.weight * self.alpha
+
+
+def _take_last(block: InteractionBlock, fuse: Optional[bool]) -> str:
+    layers = list(block.edge_mlp.mlp.children())
+    return block.tp_scatter.weft_take(layers[-1], ScalarLinearLayer, Layer, fuse) if layers else ""
+
+
+def replace(model: torch.nn.Module, fuse: Optional[bool]) -> List[Tuple[str, str]]:
     out = []
     for name, module in model.named_modules():
-        if type(module) is TensorProductScatter:
-            module.__class__ = Scatter
-            out.append((name, f"convolution over edges, {module.feature_irreps_in} -> "
-                              f"{module.irreps_mid}"))
+        tp = getattr(module, "tp_scatter", None)
+        if isinstance(module, InteractionBlock) and type(tp) is TensorProductScatter:
+            tp.__class__ = Scatter
+            radial = _take_last(module, fuse)
+            out.append((name + ".tp_scatter", f"convolution over edges, {tp.feature_irreps_in} -> "
+                                              f"{tp.irreps_mid}{radial}"))
     return out

@@ -5,14 +5,14 @@ and what it had for a tensor product, and so its state dict; only its class chan
 
 from __future__ import annotations
 
-from typing import List, Tuple
+from typing import List, Optional, Tuple
 
 import torch
 from sevenn import _keys as KEY
 from sevenn.nn.convolution import IrrepsConvolution
 
+from ._radial import take_last
 from ._specs import Specs
-from .._torch_conv import conv
 
 
 class Convolution(Specs, IrrepsConvolution):
@@ -28,8 +28,7 @@ class Convolution(Specs, IrrepsConvolution):
             x = torch.cat([x, data[KEY.NODE_FEATURE_GHOST]])
         weight = self.weight_nn(data[self.key_weight_input])
         edges = data[self.key_edge_idx]
-        x = conv(self.weft_spec(x.dtype), [x, data[self.key_filter], weight], edges[0], edges[1],
-                 x.shape[0])
+        x = self.weft_conv(x, data[self.key_filter], weight, edges[0], edges[1])
         x = x.div(self.denominator)
         if self.is_parallel:
             x = torch.tensor_split(x, data[KEY.NLOCAL])[0]
@@ -37,11 +36,12 @@ class Convolution(Specs, IrrepsConvolution):
         return data
 
 
-def replace(model: torch.nn.Module) -> List[Tuple[str, str]]:
+def replace(model: torch.nn.Module, fuse: Optional[bool]) -> List[Tuple[str, str]]:
     out = []
     for name, module in model.named_modules():
         if type(module) is IrrepsConvolution and module.layer_instantiated:
             module.__class__ = Convolution
+            radial = take_last(module, module.weight_nn, fuse)
             out.append((name, f"convolution over edges, {module.convolution_kwargs['irreps_in1']} -> "
-                              f"{module.convolution_kwargs['irreps_out']}"))
+                              f"{module.convolution_kwargs['irreps_out']}{radial}"))
     return out

@@ -55,10 +55,12 @@ def batch():
     return next(iter(torch_geometric.dataloader.DataLoader([one], batch_size=1))).to_dict()
 
 
-def test_results_and_training_gradients(double):
+@pytest.mark.parametrize("fuse", [None, True])
+def test_results_and_training_gradients(double, fuse):
     stock = make()
     fast = copy.deepcopy(stock)
-    report = weft.accelerate(fast)
+    report = weft.accelerate(fast, fuse_radial=fuse)
+    assert str(report).count(" fused") == 2
     assert [r.what.split(",")[0] for r in report.replaced] == ["convolution over edges"] * 2 + [
         "symmetric contraction"] * 2
     assert list(fast.state_dict()) == list(stock.state_dict())
