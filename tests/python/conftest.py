@@ -21,6 +21,11 @@ os.environ["WEFT_CACHE_DIR"] = os.path.realpath(_cache.name)
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def pytest_collection_modifyitems(items):
+    """NequIP's come last: it changes settings of torch and e3nn that others rely on."""
+    items.sort(key=lambda item: item.path.name == "test_nequip.py")
+
+
 def pytest_terminal_summary(terminalreporter):
     """The closing line that tests/run.sh reads, and what was skipped."""
     stats = terminalreporter.stats
