@@ -69,10 +69,44 @@ static void fill_pieces(Arena *arena, const Prog *p, Env *env, const Axis *e, in
     }
 }
 
+/* So many entries for each row of a part's array that it costs little beside them; and at most so
+ * many parts, each of which one thread takes. */
+enum { ROW_ENTRIES = 4, MOST_ROW_PARTS = 16 };
+
+/* Parts of rows with about as many entries each. */
+static void fill_rows(Arena *arena, const Prog *p, Env *env, const Axis *r, int64_t part)
+{
+    const Axis *parts = r->parent, *of = r->from;
+    const Array *s = &env->start[of->id];
+    int64_t rows = ir_axis_total(p, env, of->parent), n = ir_axis_total(p, env, of);
+    int64_t named = ir_eval_size(p, env, of->coord[r->part].bound), row = 0, made = 0, k;
+    int64_t *range = new_array(arena, &env->start[parts->id], 2), *start, *at;
+
+    k = part > 0 ? n / part : n / (ROW_ENTRIES * (named > rows ? named : rows > 0 ? rows : 1));
+    k = k < 1 || rows == 0 ? rows > 0 : k > MOST_ROW_PARTS ? MOST_ROW_PARTS : k;
+    start = new_array(arena, &env->start[r->id], k + 1);
+    at = new_array(arena, &env->coord[r->id][0], rows);
+    for (int64_t q = 0; q < k; q++) {
+        int64_t first, end;
+
+        run_rows_of(s->data, ir_type[s->type].bytes, rows, run_piece(n, k, q),
+                    run_piece(n, k, q + 1), &first, &end);
+        end = q + 1 == k ? rows : end;
+        while (row < end)
+            at[row++] = made;
+        if (row > start[made])
+            start[++made] = row;
+    }
+    range[1] = made;
+    env->start[r->id].n = made + 1;
+}
+
 void api_fill_parts(Arena *arena, const Prog *p, Env *env, const Axis *e, int64_t part)
 {
     if (e->from_k == FROM_LONG)
         fill_long(arena, p, env, e, part);
+    else if (e->from_k == FROM_ROWS)
+        fill_rows(arena, p, env, e, part);
     else
         fill_pieces(arena, p, env, e, part);
 }

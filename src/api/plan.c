@@ -131,6 +131,8 @@ static void make_phases(Arena *arena, Plan *plan, const Env *env)
                           .serial = !f->parallel,
                           .grain = api_grain(arena, p, env, p->phase[i]) };
         *(void **)&to->fn = plan->variant->fn[i];
+        if (f->parts != NULL)
+            to->part = env->coord[f->parts->of->id][f->parts->of_k].data;
         for (int a = 0; a < info->narray && f->balance != NULL; a++)
             if (info->array[a] == f->balance) {
                 to->balance = plan->array[a];

@@ -597,6 +597,7 @@ static void emit_phase(Emit *o, Node *n, int i)
     if (f->parallel) {
         f->extent = n->hi;
         f->balance = loop_balance(n);
+        f->parts = n->parts;
     }
     emit_note_build(o, n, f);
     fn = emit_open(o);

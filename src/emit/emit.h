@@ -12,6 +12,7 @@ typedef struct EmitPhase {
     bool parallel;    /* its range is 0..extent of the outermost loop; else 0..1 */
     Expr *extent;
     Buf *balance; /* start array that weighs the range; or NULL */
+    Buf *parts;   /* array of the part of each iteration, which is not cut; or NULL */
     const char *why; /* it is not parallel; or NULL */
     Axis *builds; /* the axis whose starts and coordinates it makes; or NULL */
     bool whole;   /* the keys that it collects have the parent's position as first digit */

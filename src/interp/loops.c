@@ -513,12 +513,23 @@ static void run_nodes(Loops *r, Node *const *node, int n)
         run_node(r, node[i]);
 }
 
+/* What may not meet another in an element: an iteration, or all those of a part. */
+static int64_t part_of(Loops *r, int64_t i)
+{
+    const Store *s = r->phase->parts == NULL ? NULL : store_of(r, r->phase->parts);
+    int64_t part = s == NULL ? i : i < s->data.n ? interp_get(&s->data, i).i : -1;
+
+    if (part < 0 || part > i)
+        interp_fail(r->x, "iteration %lld has no part in %s", (long long)i, r->phase->parts->name);
+    return part;
+}
+
 static void run_range(void *job, int64_t begin, int64_t end)
 {
     Loops *r = job;
 
     for (int64_t i = begin; i < end; i++) {
-        r->now = r->before + i;
+        r->now = r->before + part_of(r, i);
         r->turn++;
         r->local[r->phase->local->id].i = r->first.i + i;
         run_nodes(r, r->phase->body, r->phase->nbody);

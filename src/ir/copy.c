@@ -152,6 +152,7 @@ static Node *copy_node(Copy *c, const Node *from)
     to->why = dup(c, from->why, from->why == NULL ? 0 : (int64_t)strlen(from->why) + 1, 1);
     to->local = local_of(c, from->local);
     to->axis = axis_of(c, from->axis);
+    to->parts = buf_of(c, from->parts);
     to->lo = expr_of(c, from->lo);
     to->hi = expr_of(c, from->hi);
     to->cond = expr_of(c, from->cond);

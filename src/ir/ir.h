@@ -104,7 +104,8 @@ typedef struct Coord {
 enum AxisFrom {
     FROM_LONG = -1, /* the entries of long rows, under parts, under long rows, under one position */
     FROM_CUT = -2,  /* all entries, or the positions of a dense axis, under parts, under one */
-    FROM_FORMAT = -3 /* those of a part of a format; its last coordinate is where they were */
+    FROM_FORMAT = -3, /* those of a part of a format; its last coordinate is where they were */
+    FROM_ROWS = -4    /* not entries but their rows, each with its part, under parts, under one */
 };
 
 enum AxisFlags { AX_SORTED = 1, AX_UNIQUE = 2, AX_PADDED = 4 };
@@ -188,6 +189,7 @@ typedef struct Stmt { /* one domain; none of its assigns reads what another writ
     Var **bind; /* outermost first; a parent's variable before its children's */
     Assign *assign;
     Place place;
+    bool in_order; /* set by a pass: the first variable stays the outermost (lower/reroot.c) */
 } Stmt;
 
 typedef struct Decl { /* declarations in the order of the text; one of the two */

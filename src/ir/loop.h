@@ -50,6 +50,8 @@ struct Node {
     const char *label; /* of the statement it came from; or NULL */
     const char *why;   /* of a phase: why it is not parallel; NULL: it is, or no pass has said */
     bool scheduled;    /* of a phase: a schedule arranged its loops, and no pass arranges them */
+    Buf *parts;        /* of a parallel phase: an array with a number for each iteration, never
+                        * falling: those with the same one run in order, on one thread; or NULL */
     Local *local;
     Expr *lo, *hi; /* N_FOR; N_BUILD has lo */
     Axis *axis;    /* N_BUILD, N_INSERT */

@@ -342,11 +342,24 @@ static void check_vector(Check *c)
 
 static void check_nodes(Check *c, Node *const *node, int n);
 
+/* The number of the part comes with the structure, one for each iteration. */
+static void check_parts(Check *c, const Node *n)
+{
+    const Buf *b = n->parts;
+
+    if (n->how != FOR_PARALLEL || n->lo->op != OP_int || n->lo->i != 0)
+        refuse(c, "`parts` is said of a parallel phase from 0 on");
+    if (b->of == NULL || b->of_k < 0 || b->type != T_i64 || b->of->extent != X_SEG)
+        refuse(c, "%s has no parts: they are an i64 coordinate of a segmented axis", b->name);
+}
+
 static void check_for(Check *c, const Node *n)
 {
     unsigned moving = check_value(c, n->lo, T_i64, "where a loop begins");
 
     moving |= check_value(c, n->hi, T_i64, "where a loop ends");
+    if (n->parts != NULL)
+        check_parts(c, n);
     if (n->how == FOR_PARALLEL && c->nest > 0)
         refuse(c, "a parallel loop is a phase, not inside one");
     if ((n->how == FOR_VECTOR) != (n->lanes > 1) && n->how != FOR_PARALLEL)

@@ -438,8 +438,21 @@ static void balance(Parser *s, const Node *n, const char *name, Place at)
                  b == NULL ? "" : b->name);
 }
 
-/* label ["scheduled"] "for" range ["balance" array] block | label ["scheduled"], and one node below
- * it that runs once */
+static Buf *parts(Parser *s)
+{
+    Place at = s->lex.at;
+    const char *name = parse_name(s, "the array of parts");
+    Buf *b = array(s, name);
+
+    s->p->at = at;
+    if (b == NULL)
+        ir_throw(s->p, ST_CHECK, "%s is not an array; after `parts` comes a coordinate, as in %s",
+                 name, "`parts R.part`");
+    return b;
+}
+
+/* label ["scheduled"] "for" range ["balance" array] ["parts" array] block | label ["scheduled"],
+ * and one node below it that runs once */
 static Node *phase(Parser *s)
 {
     Node n = { .place = s->lex.at, .how = FOR_PARALLEL };
@@ -467,6 +480,8 @@ static Node *phase(Parser *s)
         at = s->lex.at;
         weight = parse_name(s, "a start array");
     }
+    if (parse_take_word(s, "parts"))
+        n.parts = parts(s);
     block(s, &n);
     if (weight != NULL)
         balance(s, &n, weight, at);

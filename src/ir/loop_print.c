@@ -296,6 +296,8 @@ static void print_phase(Tree *t, Node *n)
         print_range(t, n);
         if (weight != NULL)
             text_f(t->o.out, " balance %s", weight->name);
+        if (n->parts != NULL)
+            text_f(t->o.out, " parts %s", n->parts->name);
         print_body(t, n, n->label);
     } else {
         text_char(t->o.out, '\n');

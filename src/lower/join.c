@@ -6,7 +6,8 @@
  * their own before.  Iterations of both add to rows of their own, so each element still gets its
  * terms in the same order.  Of phases that go over the entries of each row, the loops over entries
  * become one, where all sums are of the row, whose terms are then in the order of entries, or all
- * are of the entry.  Needs flat loops, before they are put into lanes. */
+ * are of the entry or of parts (lower/scatter.c).  Needs flat loops, before they are put into
+ * lanes. */
 #include "lower/lower_int.h"
 
 static bool is_known(const Node *n)
@@ -74,6 +75,12 @@ static int64_t width_of(const Node *phase, const Around *around, Expr *cell)
     return 0 <= lo && hi < x.stride ? x.stride : 0;
 }
 
+typedef struct Parts { /* of phases that may become one */
+    Prog *p;
+    const Buf *parts; /* or NULL */
+    bool any;         /* they tell the element */
+} Parts;
+
 typedef struct Reads {
     const Node *other;
     bool any; /* of what the other phase writes */
@@ -113,14 +120,32 @@ static int64_t width_in(const Node *phase, const Node *n, const Around *outer, c
     return width;
 }
 
-/* Of what both add to each has rows of the same width. */
-static bool have_rows(const Node *a, const Node *b, const Node *n)
+static void see_parts(Expr *e, void *ctx)
+{
+    Parts *s = ctx;
+
+    s->any = s->any || (e->op == OP_cell && e->buf == s->parts);
+}
+
+/* Whether the element is of the array of a part, which iterations of the part add to in turn. */
+static bool is_of_part(Parts *s, Expr *cell)
+{
+    Memo met = { 0 };
+
+    s->any = false;
+    if (s->parts != NULL)
+        ir_visit(s->p, cell->arg[0], see_parts, s, &met);
+    return s->any;
+}
+
+/* Of what both add to each has rows of the same width, or parts. */
+static bool have_rows(Parts *s, const Node *a, const Node *b, const Node *n)
 {
     bool have = true;
 
     for (int i = 0; i < n->nbody && have; i++)
-        have = have_rows(a, b, n->body[i]);
-    if (n->kind == N_STORE && loop_writes(a, n->out->buf)) {
+        have = have_rows(s, a, b, n->body[i]);
+    if (n->kind == N_STORE && loop_writes(a, n->out->buf) && !is_of_part(s, n->out)) {
         int64_t width = width_in(a, a, NULL, n->out->buf);
 
         have = have && width > 0 && width == width_in(b, b, NULL, n->out->buf);
@@ -143,28 +168,29 @@ static const Node *entries_of(Prog *p, const Node *phase)
     return plain && loops ? n : NULL;
 }
 
-/* Whether all sums below n are of the row of an iteration of this loop. */
-static bool are_rows(const Node *rows, const Node *n, const Around *outer)
+/* Whether all sums below n are of the row of an iteration of this loop, or of parts. */
+static bool are_rows(Parts *s, const Node *rows, const Node *n, const Around *outer)
 {
     Around here = { n, outer };
     const Around *around = n->kind == N_FOR ? &here : outer;
-    bool are = n->kind != N_STORE || width_of(rows, around, n->out) > 0;
+    bool are = n->kind != N_STORE || width_of(rows, around, n->out) > 0 || is_of_part(s, n->out);
 
     for (int i = 0; i < n->nbody && are; i++)
-        are = are_rows(rows, n->body[i], around);
+        are = are_rows(s, rows, n->body[i], around);
     return are;
 }
 
 /* Whether the loops over entries can be one: they have the same entries, and the same rows. */
-static bool have_entries(Prog *p, const Node *a, const Node *b)
+static bool have_entries(Parts *s, const Node *a, const Node *b)
 {
-    const Node *x = entries_of(p, a), *y = entries_of(p, b);
+    const Node *x = entries_of(s->p, a), *y = entries_of(s->p, b);
+    Parts none = { .p = s->p };
 
     if (x == NULL || y == NULL || x->lo->buf != y->lo->buf)
         return false;
-    if (are_rows(a, x, NULL) && are_rows(b, y, NULL))
-        return have_rows(a, b, b);
-    return are_rows(x, x, NULL) && are_rows(y, y, NULL) && have_rows(x, y, y);
+    if (are_rows(&none, a, x, NULL) && are_rows(&none, b, y, NULL))
+        return have_rows(&none, a, b, b);
+    return are_rows(s, x, x, NULL) && are_rows(s, y, y, NULL) && have_rows(s, x, y, y);
 }
 
 static Node *with_more(Prog *p, const Node *n, const Node *more)
@@ -184,24 +210,28 @@ static bool merge(Prog *p, Node **into, Node *phase)
     Reads first = { .other = phase }, second = { .other = *into };
     Memo met[2] = { { 0 }, { 0 } };
     NodeList body = { 0 };
+    Buf *parts = (*into)->parts != NULL ? (*into)->parts : phase->parts;
+    Parts s = { .p = p, .parts = parts };
     Node *more, *in;
     bool flat = is_candidate(*into) && is_candidate(phase);
 
     if ((*into)->kind != N_FOR || phase->kind != N_FOR || (*into)->lo != phase->lo ||
         (*into)->hi != phase->hi || (*into)->scheduled || phase->scheduled ||
+        (phase->parts != NULL && phase->parts != parts) ||
         reads(p, *into, &first, &met[0]) || reads(p, phase, &second, &met[1]) ||
-        !(flat ? have_rows(*into, phase, phase) : have_entries(p, *into, phase)))
+        !(flat ? have_rows(&s, *into, phase, phase) : have_entries(&s, *into, phase)))
         return false;
     more = loop_fresh(p, phase);
     more = loop_replace(p, more, more->local, loop_use(p, (*into)->local));
     if (flat) {
         *into = with_more(p, *into, more);
-        return true;
+    } else {
+        in = more->body[0];
+        in = loop_replace(p, in, in->local, loop_use(p, (*into)->body[0]->local));
+        lower_append(p, &body, with_more(p, (*into)->body[0], in));
+        *into = lower_with_body(p, *into, &body);
     }
-    in = more->body[0];
-    in = loop_replace(p, in, in->local, loop_use(p, (*into)->body[0]->local));
-    lower_append(p, &body, with_more(p, (*into)->body[0], in));
-    *into = lower_with_body(p, *into, &body);
+    (*into)->parts = parts;
     return true;
 }
 
@@ -218,20 +248,43 @@ static bool are_independent(Prog *p, const Node *a, const Node *b)
     return !first.any && !second.any;
 }
 
+/* Whether the phase may come after all that follow it, up to the last of n. */
+static bool may_wait(const Kernel *k, int at, int n)
+{
+    bool may = true;
+
+    for (int i = at + 1; i < n && may; i++)
+        may = are_independent(k->p, k->phase[at], k->phase[i]);
+    return may;
+}
+
+/* Puts the phase into an earlier one, of n: there; or that one, a scatter, comes down to where all
+ * that is between has come before.  False: there is none for it. */
+static bool join(Kernel *k, int *n, Node *phase)
+{
+    bool up = true;
+
+    for (int to = *n - 1; to >= 0; to--) {
+        Node *into = k->phase[to];
+
+        if ((up || (into->parts != NULL && may_wait(k, to, *n))) && merge(k->p, &into, phase)) {
+            for (int i = to; !up && i + 1 < *n; i++)
+                k->phase[i] = k->phase[i + 1];
+            k->phase[up ? to : *n - 1] = into;
+            return true;
+        }
+        up = up && are_independent(k->p, k->phase[to], phase);
+    }
+    return false;
+}
+
 void lower_joins(Kernel *k)
 {
     int n = 0;
 
-    for (int i = 0; i < k->n; i++) {
-        int to = n - 1;
-        bool joined = false;
-
-        for (; to >= 0 && !(joined = merge(k->p, &k->phase[to], k->phase[i])); to--)
-            if (!are_independent(k->p, k->phase[to], k->phase[i]))
-                break;
-        if (!joined)
+    for (int i = 0; i < k->n; i++)
+        if (!join(k, &n, k->phase[i]))
             k->phase[n++] = k->phase[i];
-    }
     k->n = n;
     lower_done(k, k->p->stage);
 }

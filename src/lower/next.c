@@ -118,14 +118,25 @@ static Node *with_next(Prog *p, Node *phase, int64_t far)
     return lower_with_body(p, phase, &body);
 }
 
+/* The rows of a phase, and those of the entries of each. */
+static Node *with_rows(Prog *p, Node *phase, const Node *n, int bytes)
+{
+    int64_t row = n->lanes > 1 ? 0 : lower_row_bytes(p, n);
+    NodeList body = { 0 };
+    Node *to = loop_node(p, n);
+
+    for (int i = 0; i < n->nbody; i++)
+        lower_append(p, &body, n == phase && lower_entries(p, phase, n->body[i]) != NULL
+                                   ? with_rows(p, phase, n->body[i], bytes)
+                                   : n->body[i]);
+    to->body = body.node;
+    return row > 0 ? with_next(p, to, bytes / row + 1) : to;
+}
+
 void lower_next(Kernel *k, int bytes)
 {
-    for (int i = 0; i < k->n && bytes > 0; i++) {
-        Node *phase = k->phase[i];
-        int64_t row = phase->lanes > 1 ? 0 : lower_row_bytes(k->p, phase);
-
-        if (row > 0)
-            k->phase[i] = with_next(k->p, phase, bytes / row + 1);
-    }
+    for (int i = 0; i < k->n && bytes > 0; i++)
+        if (k->phase[i]->kind == N_FOR)
+            k->phase[i] = with_rows(k->p, k->phase[i], k->phase[i], bytes);
     lower_done(k, k->p->stage);
 }

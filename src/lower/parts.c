@@ -2,11 +2,12 @@
  * Copyright The Weft authors
  *
  * Sums that one iteration would make alone are cut into parts: each is added up in an element of
- * the kernel's own, then the parts of a sum are combined in their order.  Two kinds:
+ * the kernel's own, then the parts of a sum are combined in their order.  Three kinds:
  *
  *   - rows with many entries.  The phase takes them for empty, two more phases follow: one over the
  *     parts of all long rows, one over the long rows.  Without long rows they have nothing to do;
- *   - sums into a few elements that every iteration adds to, cut into parts of about equal length.
+ *   - sums into a few elements that every iteration adds to, cut into parts of about equal length;
+ *   - sums into rows that coordinates name: lower/scatter.c.
  *
  * Where the cuts are is the plan's to say (run/plan.c), by the structure alone, so that the result
  * depends on nothing else.  It fills the axes that this pass makes; the last one of a family has
@@ -17,7 +18,7 @@
 
 enum { MOST_NODES = 500 }; /* of a phase that is there twice, with and without long rows */
 
-static Axis *new_axis(Prog *p, const char *letter, const char *stem, Axis *parent)
+Axis *parts_axis(Prog *p, const char *letter, const char *stem, Axis *parent)
 {
     Text name = { .arena = p->arena };
     int n = 0;
@@ -49,17 +50,17 @@ static Axis *long_rows(Prog *p, Axis *of)
     for (int i = 0; i < p->naxis; i++)
         if (p->axis[i]->from == of && p->axis[i]->from_k == FROM_LONG)
             return p->axis[i];
-    o = new_axis(p, "O", of->name, NULL);
+    o = parts_axis(p, "O", of->name, NULL);
     loaded(p, o, "limit");
     ir_axis_close(p, o);
-    l = new_axis(p, "L", of->name, o);
+    l = parts_axis(p, "L", of->name, o);
     loaded(p, l, "row");
     ir_axis_close(p, l);
-    q = new_axis(p, "P", of->name, l);
+    q = parts_axis(p, "P", of->name, l);
     loaded(p, q, "row");
     loaded(p, q, "shift");
     ir_axis_close(p, q);
-    e = new_axis(p, "E", of->name, q);
+    e = parts_axis(p, "E", of->name, q);
     ir_axis_close(p, e);
     e->from = of;
     e->from_k = FROM_LONG;
@@ -74,13 +75,13 @@ static Axis *pieces(Prog *p, Axis *of, const char *stem)
     for (int i = 0; i < p->naxis; i++)
         if (p->axis[i]->from == of && p->axis[i]->from_k == FROM_CUT)
             return p->axis[i];
-    o = new_axis(p, "O", stem, NULL);
+    o = parts_axis(p, "O", stem, NULL);
     ir_axis_close(p, o);
-    q = new_axis(p, "P", stem, o);
+    q = parts_axis(p, "P", stem, o);
     loaded(p, q, "row");
     loaded(p, q, "end");
     ir_axis_close(p, q);
-    e = new_axis(p, "E", stem, q);
+    e = parts_axis(p, "E", stem, q);
     ir_axis_close(p, e);
     e->from = of;
     e->from_k = FROM_CUT;
@@ -139,7 +140,7 @@ static void add_dim(Prog *p, Buf *t, const Buf *b, Dim dim)
 }
 
 /* The array of parts: what is added to, for each part instead of for each row. */
-static Buf *part_array(Cut *c, int i)
+Buf *parts_array(Cut *c, int i)
 {
     const Buf *b = c->whole[i];
     Buf t = { .type = b->type, .kind = B_TEMP, .written = true };
@@ -163,7 +164,7 @@ static Buf *part_array(Cut *c, int i)
 }
 
 /* The element of the part that stands for an element. */
-static Expr *part_cell(Cut *c, Expr *out, int i)
+Expr *parts_cell(Cut *c, Expr *out, int i)
 {
     Expr *index[IR_MAX_FULL] = { c->q };
     int n = 1;
@@ -175,7 +176,7 @@ static Expr *part_cell(Cut *c, Expr *out, int i)
 }
 
 /* A local whose name no variable of the program has. */
-static Local *new_local(Prog *p, const char *name)
+Local *parts_local(Prog *p, const char *name)
 {
     return loop_local(p, ir_fresh(p, name, false), T_i64, 1);
 }
@@ -189,6 +190,14 @@ static Node *new_loop(Prog *p, const char *label, Local *l, Expr *lo, Expr *hi, 
                                  .hi = hi,
                                  .body = body.node,
                                  .nbody = body.n });
+}
+
+Node *parts_loop(Prog *p, const char *label, Local *l, Expr *lo, Expr *hi, Node *in)
+{
+    NodeList body = { 0 };
+
+    lower_append(p, &body, in);
+    return new_loop(p, label, l, lo, hi, body);
 }
 
 static Expr *element_at(Prog *p, Buf *b, Expr *i)
@@ -225,7 +234,7 @@ static Node *cut_node(Cut *c, Node *n)
 
     for (int i = 0; n->kind == N_STORE && i < c->n; i++)
         if (n->out->buf == c->whole[i])
-            to->out = part_cell(c, n->out, i);
+            to->out = parts_cell(c, n->out, i);
     for (int i = 0; i < to->nbody; i++)
         lower_append(c->p, &body, cut_node(c, to->body[i]));
     to->body = body.node;
@@ -261,7 +270,7 @@ static Node *everywhere(Cut *c, int i, bool add, Expr *row, const char *label)
     Expr *index[IR_MAX_FULL], *out, *part;
     int n = ir_dims(b, dim);
     AssignOp op = op_on(c->phase, b);
-    NodeList body = { 0 };
+    Node *in;
 
     for (int d = 0; d < n; d++) {
         Text name = { .arena = p->arena };
@@ -271,22 +280,16 @@ static Node *everywhere(Cut *c, int i, bool add, Expr *row, const char *label)
         index[d] = d == c->row_dim[i] ? row : loop_use(p, x[d]);
     }
     out = loop_cell(p, b, index, n, 1);
-    part = part_cell(c, out, i);
-    lower_append(p, &body,
-                 loop_node(p, &(Node){ .kind = N_STORE,
-                                       .label = label,
-                                       .op = add ? op : A_SET,
-                                       .out = add ? out : part,
-                                       .value = add ? part : neutral(p, b, op) }));
+    part = parts_cell(c, out, i);
+    in = loop_node(p, &(Node){ .kind = N_STORE,
+                               .label = label,
+                               .op = add ? op : A_SET,
+                               .out = add ? out : part,
+                               .value = add ? part : neutral(p, b, op) });
     for (int d = n - 1; d >= 0; d--)
-        if (d != c->row_dim[i]) {
-            Node *loop = new_loop(p, label, x[d], ir_int(p, 0), lower_dim_extent(p, b, dim[d]),
-                                  body);
-
-            body = (NodeList){ 0 };
-            lower_append(p, &body, loop);
-        }
-    return body.node[0];
+        if (d != c->row_dim[i])
+            in = parts_loop(p, label, x[d], ir_int(p, 0), lower_dim_extent(p, b, dim[d]), in);
+    return in;
 }
 
 static Node *new_let(Prog *p, const char *label, Local *l, Expr *value)
@@ -294,7 +297,7 @@ static Node *new_let(Prog *p, const char *label, Local *l, Expr *value)
     return loop_node(p, &(Node){ .kind = N_LET, .label = label, .local = l, .value = value });
 }
 
-static const char *join(Prog *p, const char *a, const char *b)
+const char *parts_label(Prog *p, const char *a, const char *b)
 {
     Text t = { .arena = p->arena };
 
@@ -313,7 +316,7 @@ static void begin_parts(Cut *c, Local *q, const char *label, NodeList *body)
     c->from = element_at(p, start, c->q);
     c->to = element_at(p, start, lower_add(p, c->q, ir_int(p, 1)));
     for (int i = 0; i < c->n; i++) {
-        c->part[i] = part_array(c, i);
+        c->part[i] = parts_array(c, i);
         lower_append(p, body, everywhere(c, i, false, c->q, label));
     }
 }
@@ -340,7 +343,7 @@ static Node *add_parts_of_row(Cut *c, const char *label)
     Prog *p = c->p;
     Axis *rows = c->axis->parent;
     Buf *start = loop_start(p, c->axis);
-    Local *l = new_local(p, "l"), *q = new_local(p, "q"),
+    Local *l = parts_local(p, "l"), *q = parts_local(p, "q"),
           *row = loop_local(p, c->row->name, T_i64, 1);
     Expr *x = loop_use(p, l);
     NodeList body = { 0 }, out = { 0 };
@@ -376,7 +379,7 @@ static Node *stop_at(Cut *c, Node *n, Expr *stop)
 static Node *without_long(Cut *c, const Node *phase, Expr *limit)
 {
     Prog *p = c->p;
-    Local *stop = new_local(p, "end");
+    Local *stop = parts_local(p, "end");
     Expr *is_short = ir_op2(p, OP_le, ir_op2(p, OP_sub, c->hi, c->lo), limit);
     NodeList body = { 0 };
     Node *n = loop_node(p, phase);
@@ -395,11 +398,11 @@ static Node *without_long(Cut *c, const Node *phase, Expr *limit)
 static void cut_long_rows(Cut *c, Node *phase, NodeList *out)
 {
     Prog *p = c->p;
-    const char *label = join(p, c->whole[0]->name, ".parts");
+    const char *label = parts_label(p, c->whole[0]->name, ".parts");
     Axis *entries = long_rows(p, c->start->of), *parts = entries->parent;
     Axis *limit = parts->parent->parent;
-    Local *q = new_local(p, "q"), *row = loop_local(p, c->row->name, T_i64, 1),
-          *shift = new_local(p, "shift");
+    Local *q = parts_local(p, "q"), *row = loop_local(p, c->row->name, T_i64, 1),
+          *shift = parts_local(p, "shift");
     NodeList body = { 0 };
     Node *n;
 
@@ -417,7 +420,7 @@ static void cut_long_rows(Cut *c, Node *phase, NodeList *out)
     n = new_loop(p, label, q, ir_int(p, 0), ir_count(p, parts), body);
     n->how = FOR_PARALLEL;
     lower_append(p, out, n);
-    lower_append(p, out, add_parts_of_row(c, join(p, c->whole[0]->name, ".sum")));
+    lower_append(p, out, add_parts_of_row(c, parts_label(p, c->whole[0]->name, ".sum")));
 }
 
 static bool is_of_sizes(const Expr *e)
@@ -433,9 +436,9 @@ static bool is_of_sizes(const Expr *e)
 static void cut_sum(Cut *c, Node *phase, NodeList *out)
 {
     Prog *p = c->p;
-    const char *label = join(p, c->whole[0]->name, ".parts");
-    const char *sum = join(p, c->whole[0]->name, ".sum");
-    Local *q = new_local(p, "q"), *again = loop_local(p, q->name, T_i64, 1),
+    const char *label = parts_label(p, c->whole[0]->name, ".parts");
+    const char *sum = parts_label(p, c->whole[0]->name, ".sum");
+    Local *q = parts_local(p, "q"), *again = loop_local(p, q->name, T_i64, 1),
           *row = loop_local(p, c->row->name, T_i64, 1);
     Axis *of = c->start != NULL ? c->start->of : ir_dense(p, phase->hi), *parts;
     NodeList body = { 0 }, rows = { 0 }, add = { 0 };
@@ -461,15 +464,19 @@ static void cut_sum(Cut *c, Node *phase, NodeList *out)
     lower_append(p, out, n);
 }
 
+static bool is_loop(const Node *phase)
+{
+    return phase->kind == N_FOR && phase->lo->op == OP_int && phase->lo->i == 0 &&
+           is_of_sizes(phase->hi) && !(phase->hi->op == OP_int && phase->hi->i <= 1);
+}
+
 static void cut_serial(Cut *c, Node *phase, NodeList *out)
 {
-    bool loop = phase->kind == N_FOR && phase->lo->op == OP_int && phase->lo->i == 0 &&
-                is_of_sizes(phase->hi) && !(phase->hi->op == OP_int && phase->hi->i <= 1);
     Node *n = loop_node(c->p, phase);
 
     c->is_small = true;
     n->why = "it has no outer loop that could be cut";
-    if (!loop) {
+    if (!is_loop(phase)) {
         lower_append(c->p, out, n);
         return;
     }
@@ -495,11 +502,22 @@ static int count_nodes(const Node *n)
     return count;
 }
 
-static void cut_phase(Prog *p, Node *phase, NodeList *out)
+static void cut_phase(Prog *p, Node *phase, Sums *sums, NodeList *out)
 {
     Cut c = { .p = p, .phase = phase, .row = phase->local };
+    bool serial = phase->kind != N_FOR || phase->how != FOR_PARALLEL;
+    int k;
 
-    if (phase->kind != N_FOR || phase->how != FOR_PARALLEL) {
+    if (serial && is_loop(phase)) {
+        parts_find(&c);
+        if (parts_can_scatter(&c, &k)) {
+            parts_scatter(&c, phase, k, sums, out);
+            return;
+        }
+        c.start = NULL;
+    }
+    parts_end_sums(p, sums, phase, out);
+    if (serial) {
         cut_serial(&c, phase, out);
         return;
     }
@@ -514,13 +532,17 @@ static void cut_phase(Prog *p, Node *phase, NodeList *out)
 void lower_parts(Kernel *k)
 {
     NodeList out = { 0 };
+    Sums sums = { 0 };
 
     for (int i = 0; i < k->n; i++) {
-        if (lower_has_registers(k->phase[i]))
+        if (lower_has_registers(k->phase[i])) {
+            parts_end_sums(k->p, &sums, k->phase[i], &out);
             lower_append(k->p, &out, k->phase[i]);
-        else
-            cut_phase(k->p, k->phase[i], &out);
+        } else {
+            cut_phase(k->p, k->phase[i], &sums, &out);
+        }
     }
+    parts_end_sums(k->p, &sums, NULL, &out);
     k->phase = out.node;
     k->n = out.n;
     k->cap = out.cap;

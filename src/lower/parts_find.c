@@ -184,14 +184,20 @@ static void note_reads(Cut *c, const Node *n, Memo *met)
         note_reads(c, n->body[i], met);
 }
 
-bool parts_can_cut(Cut *c)
+bool parts_reads(Cut *c)
 {
     Memo met = { 0 };
 
+    note_reads(c, c->phase, &met);
+    return c->no != NULL;
+}
+
+bool parts_can_cut(Cut *c)
+{
     c->no = NULL;
     c->n = 0;
     note_stores(c, c->phase, false);
     if (c->no == NULL)
-        note_reads(c, c->phase, &met);
+        parts_reads(c);
     return c->no == NULL && c->n > 0;
 }

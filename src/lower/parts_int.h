@@ -17,6 +17,7 @@ typedef struct Cut { /* of one phase */
     const char *no; /* why it cannot be cut */
     Buf *whole[IR_MAX_RANK], *part[IR_MAX_RANK]; /* what is added to, and what for in a part */
     int row_dim[IR_MAX_RANK];                    /* where the row stands in its index; or -1 */
+    int scatter_dim[IR_MAX_RANK];                /* where a row that a coordinate names does */
     int n;
     Axis *axis; /* of the parts */
     Expr *q;    /* the part */
@@ -29,5 +30,32 @@ void parts_find(Cut *);
 /* Whether all that the phase does are sums that can be cut; fills whole, row_dim, n, or no. */
 bool parts_can_cut(Cut *);
 bool parts_is_row_loop(const Cut *, const Node *); /* over the entries of a row that are cut */
+
+bool parts_reads(Cut *); /* what is added to, anywhere in the phase; says so in `no` */
+
+/* parts.c: what both kinds of parts are made of. */
+Axis *parts_axis(Prog *, const char *letter, const char *stem, Axis *parent);
+Buf *parts_array(Cut *, int i);             /* for each part what whole[i] is, without its rows */
+Expr *parts_cell(Cut *, Expr *out, int i);  /* the element of part q that stands for an element */
+Local *parts_local(Prog *, const char *name); /* whose name no variable of the program has */
+Node *parts_loop(Prog *, const char *label, Local *, Expr *lo, Expr *hi, Node *in);
+const char *parts_label(Prog *, const char *, const char *end);
+
+typedef struct Sum { /* of the arrays of all parts, that later scatters may add to */
+    const Buf *whole;
+    Buf *part;
+    const Axis *axis;
+    Node *phase;
+} Sum;
+
+typedef struct Sums {
+    Sum *sum;
+    int n, cap;
+} Sums;
+
+/* scatter.c: whether all stores add to rows that coordinate k of the cut entries names. */
+bool parts_can_scatter(Cut *, int *k);
+void parts_scatter(Cut *, Node *phase, int k, Sums *, NodeList *out);
+void parts_end_sums(Prog *, Sums *, const Node *before, NodeList *out); /* NULL: all */
 
 #endif

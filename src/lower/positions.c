@@ -354,7 +354,7 @@ static bool order_binds(const Stmt *s, Nest *n)
 {
     int front = -1, k = 0;
 
-    for (int i = 0; i < s->nbind && front < 0; i++) {
+    for (int i = 0; i < s->nbind && front < 0 && !s->in_order; i++) {
         bool all = s->bind[i]->axis->parent == NULL && !is_unrolled(s, s->bind[i]->axis);
 
         for (int j = 0; j < n->nassign; j++)

@@ -4,8 +4,11 @@
  * Scatters to owned rows.  O[j(e), ...] += v over entries e, of rows i or of none, becomes the same
  * sum over the rows j of the transpose: a new axis R of j's extent, and under it an axis T(R) that
  * has, for each entry, its position, its row and its other coordinates.  The plan fills T by a
- * stable sort, so each element sees its terms in the order it saw them before.  Needs a checked
- * program; gives an equal one. */
+ * stable sort, so each element sees its terms in the order it saw them before.
+ *
+ * The rows i that v reads are then gathered, once for each entry.  Where they are long beside those
+ * of O the statement stays as it is, and lower/scatter.c gives it parts.  Needs a checked program;
+ * gives an equal one. */
 #include "lower/lower_int.h"
 
 #include <string.h>
@@ -296,6 +299,64 @@ static bool reroot(Prog *p, const Stmt *s, const Assign *a, Stmt *out)
     return !c.bad;
 }
 
+/* The bytes of all that hangs on one position of a slot; 0: that is no constant. */
+static int64_t row_bytes(const Buf *b, int slot)
+{
+    int64_t bytes = ir_type[b->type].bytes;
+
+    for (int s = 0; s < b->nslot; s++) {
+        bool above = s == slot || ir_is_ancestor(b->slot[s], b->slot[slot]);
+        int64_t n = above ? 1 : ir_const_total(b->slot[s]);
+
+        for (int u = 0; u < b->nslot && n != 1; u++)
+            if (ir_is_ancestor(b->slot[s], b->slot[u]))
+                n = 1; /* which counts them all */
+        if (n < 0 || int_mul(bytes, n, &bytes))
+            return 0;
+    }
+    return bytes;
+}
+
+typedef struct Gathered {
+    const Var *row, *entry;
+    int64_t rows, entries; /* bytes of what is read of the row, and of the entry */
+    bool *met;             /* by Buf.id */
+} Gathered;
+
+static void see_load(Expr *e, void *ctx)
+{
+    Gathered *g = ctx;
+
+    if (e->op != OP_load || g->met[e->buf->id])
+        return;
+    g->met[e->buf->id] = true;
+    for (int s = 0; s < e->nargs; s++)
+        if (e->arg[s]->op == OP_var && (e->arg[s]->var == g->row || e->arg[s]->var == g->entry))
+            *(e->arg[s]->var == g->row ? &g->rows : &g->entries) += row_bytes(e->buf, s);
+}
+
+/* Whether a scatter costs less in the order of its rows: each entry reads and writes a row of O,
+ * and parts are added up after that.  In the order of what it names it reads rows from anywhere,
+ * and its entries a second time if others go over them too. */
+static bool stays(Prog *p, const Stmt *s, const Assign *a)
+{
+    Expr *x = scatter_index(a);
+    Memo met = { 0 };
+    Gathered g = { .met = arena_array(p->arena, p->nbuf, sizeof *g.met) };
+    int64_t own = 0;
+
+    if (x == NULL || a->op != A_ADD || a->nat > 0 || !ir_type[a->out->buf->type].floats ||
+        x->var->parent == NULL || s->bind[0] != x->var->parent->var)
+        return false;
+    g.row = x->var->parent->var;
+    g.entry = x->var;
+    for (int n = 0; n < a->out->nargs; n++)
+        if (a->out->arg[n] == x)
+            own = row_bytes(a->out->buf, n);
+    ir_visit(p, a->value, see_load, &g, &met);
+    return own > 0 && g.rows + (s->nassign > 1 ? g.entries : 0) > 3 * own;
+}
+
 /* Whether iterations of the first variable write different elements. */
 static bool is_owned(const Stmt *s, const Assign *a)
 {
@@ -321,6 +382,17 @@ static bool writes(const Stmt *s, const Buf *b)
     return false;
 }
 
+/* The scatter as a statement of its own; false when it has to stay where it is. */
+static bool apart(Prog *p, const Stmt *s, const Assign *a, Stmt *out)
+{
+    if (!stays(p, s, a))
+        return reroot(p, s, a, out);
+    out->assign = arena_copy(p->arena, a, sizeof *a);
+    out->nassign = 1;
+    out->in_order = true;
+    return true;
+}
+
 /* Assigns that own their rows stay together; scatters go apart, rerooted where that is possible.
  * Those that write one buffer keep their order. */
 static void reroot_stmt(Prog *p, const Stmt *s, Stmts *out)
@@ -333,7 +405,7 @@ static void reroot_stmt(Prog *p, const Stmt *s, Stmts *out)
         const Assign *a = &s->assign[k];
         Stmt moved = *s;
 
-        if (a->op == A_INSERT || is_owned(s, a) || !reroot(p, s, a, &moved)) {
+        if (a->op == A_INSERT || is_owned(s, a) || !apart(p, s, a, &moved)) {
             owned.assign[owned.nassign++] = *a;
             continue;
         }

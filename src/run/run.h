@@ -52,6 +52,7 @@ struct RunPhase {
     int64_t rounds;      /* the range is over all rows this many times; 0 is 1 */
     const void *balance; /* start array of n / rounds + 1 entries, never falling; or NULL */
     int balance_bytes;   /* of one entry: 4 or 8 */
+    const int64_t *part; /* the chunk of each iteration, from 0 on, never falling; or NULL */
     bool serial;         /* one chunk, whatever the work */
     int64_t grain;       /* least work that is worth a chunk: some 10 us; 0: RUN_GRAIN */
     int64_t work_bytes;  /* of scratch memory for each thread */

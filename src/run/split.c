@@ -64,6 +64,8 @@ int64_t run_chunks(const RunPhase *p)
         return 0;
     if (p->serial || p->n == 1)
         return 1;
+    if (p->part != NULL)
+        return p->part[p->n - 1] + 1;
     return chunks_of_round(p) * rounds_of(p);
 }
 
@@ -86,10 +88,28 @@ static int64_t cut_of_round(const RunPhase *p, int64_t nchunk, int64_t c)
     return i;
 }
 
+/* The first iteration of a part. */
+static int64_t find_part(const RunPhase *p, int64_t part)
+{
+    int64_t lo = 0, hi = p->n;
+
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+
+        if (p->part[mid] < part)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
 int64_t run_cut(const RunPhase *p, int64_t nchunk, int64_t c)
 {
     int64_t each = nchunk / rounds_of(p);
 
+    if (p->part != NULL && nchunk > 1)
+        return find_part(p, c);
     if (rounds_of(p) == 1 || each == 0 || c >= nchunk)
         return c >= nchunk && nchunk > 0 ? p->n : cut_of_round(p, nchunk, c);
     return c / each * rows_of(p) + cut_of_round(p, each, c % each);

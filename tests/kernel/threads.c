@@ -59,6 +59,8 @@ static RunPhase *phases(Arena *a, const Batch *batch, const Subject *s, const En
                            .serial = !f->parallel,
                            .grain = 1 };
         *(void **)&p[i].fn = dlsym(batch->lib, f->name);
+        if (f->parts != NULL)
+            p[i].part = env->coord[f->parts->of->id][f->parts->of_k].data;
         for (int j = 0; j < k->narray && f->balance != NULL; j++)
             if (k->array[j] == f->balance) {
                 p[i].balance = had[j].data;

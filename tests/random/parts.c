@@ -86,6 +86,24 @@ static void pieces(Arena *a, const Array *start, int64_t n, Env *env, const Axis
     put(a, &env->start[e->id], &at);
 }
 
+/* So many rows a part. */
+static void rows(Arena *a, int64_t n, Env *env, const Axis *e, int64_t limit)
+{
+    List part = { .a = a }, at = part, all = part;
+
+    for (int64_t i = 0; i < n; i++) {
+        if (i % limit == 0)
+            add(&at, i);
+        add(&part, i / limit);
+    }
+    add(&at, n);
+    add(&all, 0);
+    add(&all, at.n - 1);
+    put(a, &env->start[e->parent->id], &all);
+    put(a, &env->start[e->id], &at);
+    put(a, &env->coord[e->id][0], &part);
+}
+
 void data_parts(Arena *a, const Prog *p, Env *env, const Axis *e, const Axis *from, int64_t limit)
 {
     bool entries = from->extent == X_SEG;
@@ -94,6 +112,8 @@ void data_parts(Arena *a, const Prog *p, Env *env, const Axis *e, const Axis *fr
 
     if (e->from_k == FROM_LONG)
         long_rows(a, start, env, e, limit);
+    else if (e->from_k == FROM_ROWS)
+        rows(a, start->n - 1, env, e, limit);
     else
         pieces(a, start, n, env, e, limit);
 }

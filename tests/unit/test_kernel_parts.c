@@ -205,6 +205,72 @@ TEST(the_number_of_threads_changes_no_bit)
         }
 }
 
+/* Each entry reads a long row and adds to a short one: twice, so that both share their arrays. */
+static const char scatter[] =
+    "program p(m, n)\naxis I = m, J(I) = seg : k < n, U = 2\nf32 A[J], B[I, 16], O[n, U], G[J]\n"
+    "o: for i, j, u, v in 8: O[k(j), u] += A[j] * B[i, u + 2 * v]\n"
+    "g: for i, j, v in 16: G[j] += B[i, v]\n"
+    "p: for i, j, u, v in 4: O[k(j), u] += A[j] * A[j] * B[i, u + 4 * v]\n";
+
+static void bind_scatter(void)
+{
+    bind("J.start", start, WEFT_I64, 1, SHAPE(ROWS + 1));
+    bind("J.k", coord, WEFT_I64, 1, SHAPE(start[ROWS]));
+    bind("A", value, WEFT_F32, 1, SHAPE(start[ROWS]));
+    bind("B", dense, WEFT_F32, 2, SHAPE(ROWS, 16));
+    OK(weft_args_size(args, "n", COLS));
+}
+
+TEST(rows_of_a_scatter_have_parts)
+{
+    static const int threads[] = { 1, 2, 5 };
+    static float first[COLS * 2];
+    size_t n;
+
+    draw(true);
+    for (int64_t part = 1; part <= 4000; part = part * 7 + 3) {
+        lines[0] = 0;
+        open_parts(scatter, part);
+        OK(weft_ctx_verbose(ctx, keep_line, NULL));
+        bind_scatter();
+        check_exact("O");
+        check_exact("G");
+        CHECK(strstr(lines, "O.part.init") == strstr(lines, "O.part.init: 300 in"));
+        close_prog();
+    }
+    draw(false);
+    for (int k = 0; k < 3; k++) {
+        open_parts(scatter, 100);
+        OK(weft_ctx_threads(ctx, threads[k]));
+        bind_scatter();
+        OK(weft_kernel_run(kernel, args));
+        if (k == 0)
+            memcpy(first, result("O", &n), sizeof first);
+        CHECK(memcmp(first, result("O", &n), sizeof first) == 0);
+        close_prog();
+    }
+}
+
+TEST(a_scatter_without_entries_or_rows_gives_zeros)
+{
+    static int64_t none[ROWS + 1];
+    size_t n;
+
+    draw(true);
+    open_parts(scatter, 0);
+    for (int64_t rows = 0; rows <= ROWS; rows += ROWS) {
+        bind("J.start", none, WEFT_I64, 1, SHAPE(rows + 1));
+        bind("J.k", coord, WEFT_I64, 1, SHAPE(0));
+        bind("A", value, WEFT_F32, 1, SHAPE(0));
+        bind("B", dense, WEFT_F32, 2, SHAPE(rows, 16));
+        OK(weft_args_size(args, "n", COLS));
+        OK(weft_kernel_run(kernel, args));
+        for (int i = 0; i < COLS * 2; i++)
+            CHECK_SAME((double)((const float *)result("O", &n))[i], 0);
+    }
+    close_prog();
+}
+
 TEST(what_cannot_be_cut_says_why)
 {
     lines[0] = 0;

@@ -19,6 +19,12 @@
 static const Refusal refusals[] = {
     { L PH "    J.start[i] = 1\n", ST_CHECK, 9, 5, "c: J.start is constant here" },
     { L PH "    Q.a[i] = 1\n", ST_CHECK, 9, 5, "c: Q.a is constant here" },
+    { L "phase c for i in 1..m parts J.coord\n    C[i] = 1\n", ST_CHECK, 8, 7,
+      "c: `parts` is said of a parallel phase from 0 on" },
+    { L "phase c for i in 0..m parts W\n    C[i] = 1\n", ST_CHECK, 8, 7,
+      "c: W has no parts: they are an i64 coordinate of a segmented axis" },
+    { L "phase c for i in 0..m parts J.start\n    C[i] = 1\n", ST_CHECK, 8, 7,
+      "c: J.start has no parts" },
     { L PH "    K[i] = 1\n", ST_CHECK, 9, 5, "c: K is constant here" },
     { L PH "    i = 1\n", ST_CHECK, 9, 5, "locals that are no loop's variable" },
     { L PH "    W[i] = 1.5\n", ST_CHECK, 9, 5, "what is stored is real and not i64" },

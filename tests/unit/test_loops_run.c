@@ -66,6 +66,48 @@ TEST(phases_may_be_cut_and_run_in_any_order)
     bed_close(&b);
 }
 
+/* Two parts of two rows each, which add to the same element of their own; then a third. */
+#define PARTS(last)                                                                   \
+    "program p(m) stage loops\n"                                                     \
+    "axis O = 1, P = ragged(O), S(P) = seg : part\nf64 X[m], Y[3]\n"                \
+    "phase y0 for k in 0..3\n    Y[k] = 0\n"                                        \
+    "phase y for i in 0..m parts S.part\n    Y[" last "] += X[i]\n"
+
+static void bind_parts(Bed *b)
+{
+    bed_size(b, "m", 5);
+    I64(b, "P.start", 0, 3);
+    I64(b, "S.start", 0, 2, 4, 5);
+    I64(b, "S.part", 0, 0, 1, 1, 2);
+    F64(b, "X", 1, 2, 4, 8, 16);
+}
+
+TEST(iterations_of_a_part_may_meet_in_an_element)
+{
+    Bed b;
+
+    bed_open(&b, PARTS("S.part[i]"));
+    bind_parts(&b);
+    bed_run(&b);
+    WANT(&b, "Y", 3, 12, 16);
+    bed_close(&b);
+    bed_open(&b, PARTS("i / 3"));
+    bind_parts(&b);
+    bed_fails(&b, ST_RUN, "y: element 0 of Y is");
+    bed_close(&b);
+    bed_open(&b, PARTS("S.part[i]"));
+    bind_parts(&b);
+    I64(&b, "S.part", 0, 2, 1, 1, 2);
+    bed_fails(&b, ST_RUN, "y: iteration 1 has no part in S.part");
+    bed_close(&b);
+    bed_open(&b, PARTS("S.part[i]"));
+    bind_parts(&b);
+    bed_size(&b, "m", 6);
+    F64(&b, "X", 1, 2, 4, 8, 16, 32);
+    bed_fails(&b, ST_RUN, "y: iteration 5 has no part in S.part");
+    bed_close(&b);
+}
+
 TEST(structure_is_validated_first)
 {
     Bed b;

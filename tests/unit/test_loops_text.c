@@ -92,7 +92,7 @@ TEST(vector_loops_locals_and_registers_read_back)
 
 TEST(registers_of_lanes_sums_over_lanes_and_hints_read_back)
 {
-    const char *text = "phase c for i in 0..m balance J.start\n"
+    const char *text = "phase c for i in 0..m balance J.start parts J.coord\n"
                        "    vector for k in 0..n step 8 by 4\n"
                        "        reg v: f32x8 = 0.0\n"
                        "        for j in J.start[i]..J.start[i + 1]\n"
@@ -302,6 +302,8 @@ static const Refusal refusals[] = {
       "J.start does not weigh this phase; no start array does" },
     { L "phase c for i in 0..m balance J.start\n    for e in E.start[i]..m\n", ST_CHECK, 6, 31,
       "J.start does not weigh this phase; write E.start" },
+    { L "phase c for i in 0..m parts J.none\n    C[i] = 1\n", ST_CHECK, 6, 29,
+      "J.none is not an array; after `parts` comes a coordinate" },
     { L "phase c\n    C[0] = 1\n    C[1] = 1\n", ST_CHECK, 6, 7,
       "is one line and what is below it" },
     { L "phase c\n", ST_CHECK, 6, 7, "is one line and what is below it, not 0" },

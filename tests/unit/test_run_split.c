@@ -254,6 +254,22 @@ TEST(rounds_over_the_rows_are_cut_alike)
     }
 }
 
+TEST(iterations_of_a_part_are_one_chunk)
+{
+    static const int64_t part[] = { 0, 0, 0, 1, 2, 2, 2, 2 };
+    static const int64_t cut[] = { 0, 3, 4, 8 };
+    RunPhase p = { .n = 8, .part = part, .grain = 1 };
+
+    CHECK_EQ(run_chunks(&p), 3);
+    for (int64_t c = 0; c <= 3; c++)
+        CHECK_EQ(run_cut(&p, 3, c), cut[c]);
+    p.n = 3;
+    CHECK_EQ(run_chunks(&p), 1);
+    CHECK_EQ(run_cut(&p, 1, 1), 3);
+    p.n = 0;
+    CHECK_EQ(run_chunks(&p), 0);
+}
+
 TEST(a_serial_phase_of_several_rounds_is_one_chunk)
 {
     RunPhase p = { .n = 12, .rounds = 3, .serial = true };

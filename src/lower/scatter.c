@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Scatters in parts.  A phase over rows whose entries add to rows that a coordinate names,
+ * O[j(e), ...] += v, meets the same row from several of its own.  Its rows are cut into a few
+ * parts, each of which adds to an array of its own, in order; then the arrays are added up.  So
+ * rows of what is read stay near while their entries pass, and only what is added to moves.  The
+ * plan says where the cuts are (api/parts.c), by the structure alone.  lower/reroot.c decides which
+ * scatters come here.  Works on a phase at stage positions, for lower/parts.c. */
+#include "lower/parts_int.h"
+
+/* The rows of an axis in parts, under one position; made once for a coordinate. */
+static Axis *parts_of(Prog *p, Axis *of, int k)
+{
+    Axis *o, *q, *r;
+
+    for (int i = 0; i < p->naxis; i++)
+        if (p->axis[i]->from == of && p->axis[i]->from_k == FROM_ROWS && p->axis[i]->part == k)
+            return p->axis[i];
+    o = parts_axis(p, "O", of->name, NULL);
+    ir_axis_close(p, o);
+    q = parts_axis(p, "P", of->name, o);
+    ir_axis_close(p, q);
+    r = parts_axis(p, "S", of->name, q);
+    ir_axis_coord(p, r, &(Coord){ .kind = C_LOAD, .name = ir_fresh(p, "part", false) });
+    ir_axis_close(p, r);
+    r->from = of;
+    r->from_k = FROM_ROWS;
+    r->part = k;
+    return r;
+}
+
+/* The coordinate of the entries of a row that names the row which is added to; or -1.  All other
+ * dimensions are constant. */
+static int named_by(Cut *c, Expr *out, int *scatter_dim)
+{
+    Dim dim[IR_MAX_FULL];
+    int n = ir_dims(out->buf, dim), k = -1;
+
+    for (int d = 0; d < n; d++) {
+        const Expr *x = out->arg[d];
+
+        if (lower_dim_extent(c->p, out->buf, dim[d])->op == OP_int)
+            continue;
+        if (k >= 0 || x->op != OP_cell || x->buf->of != c->start->of || x->buf->of_k < 0 ||
+            x->buf->of->coord[x->buf->of_k].bound == NULL)
+            return -1;
+        k = x->buf->of_k;
+        *scatter_dim = d;
+    }
+    return k;
+}
+
+static bool note_store(Cut *c, const Node *n, int *k)
+{
+    int dim = 0, by = n->out->op == OP_cell ? named_by(c, n->out, &dim) : -1, i = 0;
+
+    if (by < 0 || (*k >= 0 && by != *k) || n->op != A_ADD || n->nat > 0 ||
+        !ir_type[n->out->buf->type].floats || n->out->buf->nfull + 2 > IR_MAX_RANK)
+        return false;
+    *k = by;
+    while (i < c->n && c->whole[i] != n->out->buf)
+        i++;
+    if (i == IR_MAX_RANK || (i < c->n && c->scatter_dim[i] != dim))
+        return false;
+    c->whole[i] = n->out->buf;
+    c->scatter_dim[i] = dim;
+    c->row_dim[i] = -1;
+    c->n = i == c->n ? i + 1 : c->n;
+    return true;
+}
+
+static bool note_stores(Cut *c, const Node *n, int *k)
+{
+    bool good = n->kind <= N_CHECK && (n->kind != N_STORE || note_store(c, n, k));
+
+    for (int i = 0; i < n->nbody && good; i++)
+        good = note_stores(c, n->body[i], k);
+    return good;
+}
+
+bool parts_can_scatter(Cut *c, int *k)
+{
+    *k = -1;
+    c->n = 0;
+    c->no = NULL;
+    return c->start != NULL && note_stores(c, c->phase, k) && c->n > 0 && !parts_reads(c);
+}
+
+/* For all rows that may be added to, those of all parts: they begin, or are added to the whole. */
+static Node *all_rows(Cut *c, int i, bool add)
+{
+    Prog *p = c->p;
+    Buf *b = c->whole[i];
+    const char *label = parts_label(p, add ? b->name : c->part[i]->name, add ? ".sum" : ".init");
+    Dim dim[IR_MAX_FULL];
+    Local *x[IR_MAX_FULL], *q = parts_local(p, "q");
+    Expr *index[IR_MAX_FULL], *out, *part;
+    int n = ir_dims(b, dim), at = c->scatter_dim[i];
+    Node *in;
+
+    for (int d = 0; d < n; d++) {
+        Text name = { .arena = p->arena };
+
+        text_f(&name, "x%d", d);
+        x[d] = loop_local(p, name.s, T_i64, 1);
+        index[d] = loop_use(p, x[d]);
+    }
+    c->q = loop_use(p, q);
+    out = loop_cell(p, b, index, n, 1);
+    part = parts_cell(c, out, i);
+    in = loop_node(p, &(Node){ .kind = N_STORE,
+                               .label = label,
+                               .op = add ? A_ADD : A_SET,
+                               .out = add ? out : part,
+                               .value = add ? part : ir_real(p, -0.0) });
+    for (int d = n - 1; d >= 0; d--)
+        if (d != at)
+            in = parts_loop(p, label, x[d], ir_int(p, 0), lower_dim_extent(p, b, dim[d]), in);
+    in = parts_loop(p, label, q, ir_int(p, 0), ir_count(p, c->axis), in);
+    in = parts_loop(p, label, x[at], ir_int(p, 0), lower_dim_extent(p, b, dim[at]), in);
+    in->how = FOR_PARALLEL;
+    return in;
+}
+
+static Node *in_parts(Cut *c, Node *n)
+{
+    Node *to = loop_node(c->p, n);
+    NodeList body = { 0 };
+
+    for (int i = 0; n->kind == N_STORE && i < c->n; i++)
+        if (n->out->buf == c->whole[i])
+            to->out = parts_cell(c, n->out, i);
+    for (int i = 0; i < n->nbody; i++)
+        lower_append(c->p, &body, in_parts(c, n->body[i]));
+    to->body = body.node;
+    return to;
+}
+
+static Sum *waiting(Sums *s, const Cut *c, int i)
+{
+    for (int k = 0; k < s->n; k++)
+        if (s->sum[k].whole == c->whole[i] && s->sum[k].axis == c->axis)
+            return &s->sum[k];
+    return NULL;
+}
+
+typedef struct Touch {
+    const Buf *buf;
+    bool any;
+} Touch;
+
+static void see(Expr *e, void *ctx)
+{
+    Touch *t = ctx;
+
+    t->any = t->any || (e->op == OP_cell && e->buf == t->buf);
+}
+
+static bool touches(Prog *p, const Node *n, const Buf *b)
+{
+    Touch t = { .buf = b };
+    Memo met = { 0 };
+
+    loop_visit(p, n, see, &t, &met);
+    return t.any;
+}
+
+/* The sums of what a phase reads, or writes otherwise, cannot wait for later scatters. */
+void parts_end_sums(Prog *p, Sums *s, const Node *before, NodeList *out)
+{
+    int n = 0;
+
+    for (int k = 0; k < s->n; k++) {
+        if (before == NULL || touches(p, before, s->sum[k].whole))
+            lower_append(p, out, s->sum[k].phase);
+        else
+            s->sum[n++] = s->sum[k];
+    }
+    s->n = n;
+}
+
+void parts_scatter(Cut *c, Node *phase, int k, Sums *sums, NodeList *out)
+{
+    Prog *p = c->p;
+    Axis *rows = parts_of(p, c->start->of, k);
+    Buf *part = loop_coord(p, rows, 0);
+    Node *n;
+
+    c->axis = rows->parent;
+    for (int i = 0; i < c->n; i++) {
+        Sum *old = waiting(sums, c, i);
+
+        if (old != NULL) {
+            c->part[i] = old->part;
+            continue;
+        }
+        c->part[i] = parts_array(c, i);
+        lower_append(p, out, all_rows(c, i, false));
+        sums->sum = arena_grow(p->arena, sums->sum, sums->n, &sums->cap, sizeof *sums->sum);
+        sums->sum[sums->n++] = (Sum){ c->whole[i], c->part[i], c->axis, all_rows(c, i, true) };
+    }
+    c->q = lower_cell(p, part, loop_use(p, c->row));
+    n = in_parts(c, phase);
+    n->how = FOR_PARALLEL;
+    n->parts = part;
+    parts_end_sums(p, sums, n, out); /* of what it reads */
+    lower_append(p, out, n);
+}
