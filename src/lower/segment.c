@@ -516,6 +516,26 @@ Node *lower_segment_local(Segments *s, Node *n, const Path *path, int count)
     return n;
 }
 
+/* Registers of each sum at once: as many as the loop fills, and as there are for all of them. */
+static int turned_registers(const Segments *s, const Path *path)
+{
+    int most = lower_power_below(s->how.registers / path->f.n);
+    int full = lower_power_below((int64_t)lower_segment_turns(s, path->loop));
+
+    return most < full ? most : full;
+}
+
+/* Whether rows that each iteration of the phase reads for itself, from far away, are still read
+ * from end to end when the loop is turned: all of it is in registers at once. */
+static bool reads_in_order(const Segments *s, const Path *path)
+{
+    for (int i = 0; i < path->nmoving; i++)
+        if (path->moving[i]->op == OP_cell && !loop_writes(s->phase, path->moving[i]->buf) &&
+            lower_mentions(s->p, path->moving[i], s->phase->local))
+            return lower_segment_turns(s, path->loop) == turned_registers(s, path);
+    return true;
+}
+
 /* Whether the elements that a loop inside n adds to may stay in registers while n runs. */
 static bool may_turn(Segments *s, const Node *n, Path *path)
 {
@@ -526,7 +546,7 @@ static bool may_turn(Segments *s, const Node *n, Path *path)
     if (n->kind != N_FOR || n->how != FOR_SERIAL || n->nbody != 1 ||
         !lower_segment_path(s, in, path) ||
         lower_mentions(s->p, in->lo, n->local) || lower_mentions(s->p, in->hi, n->local) ||
-        !is_strided(path))
+        !(is_strided(path) || (*s->turned && reads_in_order(s, path))))
         return false;
     for (int i = 0; i < path->f.n; i++)
         if (!path->f.sum[i].moves || lower_mentions(s->p, path->f.sum[i].cell, n->local) ||
@@ -540,12 +560,56 @@ static bool may_turn(Segments *s, const Node *n, Path *path)
     return true;
 }
 
+static Expr *times(Prog *p, Expr *a, Expr *b)
+{
+    return a == NULL ? b : b == NULL ? a : ir_op2(p, OP_mul, a, b);
+}
+
+/* Of a factor, what a loop around changes; the rest goes to *outer. */
+static Expr *changed_by(Prog *p, Expr *c, Local *loop, Expr **outer)
+{
+    if (c == NULL || !lower_mentions(p, c, loop)) {
+        *outer = times(p, *outer, c);
+        return NULL;
+    }
+    if (c->op != OP_mul)
+        return c;
+    return times(p, changed_by(p, c->arg[0], loop, outer), changed_by(p, c->arg[1], loop, outer));
+}
+
+/* What all terms of a sum have in common, and neither loop changes, is multiplied once. */
+static Expr *outer_factor(Segments *s, const Node *n, Sum *sum)
+{
+    Expr *outer = NULL;
+
+    if (sum->poly.n == 1)
+        sum->poly.term[0].c = changed_by(s->p, sum->poly.term[0].c, n->local, &outer);
+    return outer;
+}
+
+/* A sum of a turned loop: its register, which may be that of an equal one, and where it goes. */
+static void put_turned_sum(Group *g, const Sum *sum, Expr *outer, Memo *sums, NodeList *before,
+                           NodeList *inner)
+{
+    Prog *p = g->s->p;
+    Expr **held = ir_memo(p, sums, sum->value);
+
+    if (*held == NULL) {
+        *held = loop_use(p, lower_segment_register(g, before, sum, g->lanes,
+                                                   lower_segment_begin(p)));
+        lower_segment_store(g, inner, sum, *held, sum->value);
+    }
+    lower_segment_store(g, &g->after, sum, sum->cell, times(p, outer, *held));
+}
+
 /* The inner loop comes out, in lanes; the elements that it adds to are registers inside. */
 static bool put_turned(Segments *s, const Node *n)
 {
     Path path, *one = &path;
     Group g = { .s = s, .path = &one, .n = 1 };
     NodeList body = { 0 }, inner = { 0 };
+    Memo sums = { 0 };
+    Expr **outer;
     Node loop;
 
     if (!may_turn(s, n, &path))
@@ -554,21 +618,21 @@ static bool put_turned(Segments *s, const Node *n)
     if (g.lanes == 0)
         return false;
     s->let = (Memo){ 0 };
+    *s->turned = true;
+    outer = arena_array(s->p->arena, path.f.n, sizeof *outer);
+    for (int i = 0; i < path.f.n; i++)
+        outer[i] = outer_factor(s, n, &path.f.sum[i]);
     path.draft = lower_draft(s->p, &path.f, lower_segment_turns(s, path.loop));
     lower_write_draft(path.draft, fixed, &g);
     lower_append_all(s->p, &inner, &g.before);
-    for (int i = 0; i < path.f.n; i++) {
-        const Sum *sum = &path.f.sum[i];
-        Local *l = lower_segment_register(&g, &body, sum, g.lanes, lower_segment_begin(s->p));
-
-        lower_segment_store(&g, &inner, sum, loop_use(s->p, l), sum->value);
-        lower_segment_store(&g, &g.after, sum, sum->cell, loop_use(s->p, l));
-    }
+    for (int i = 0; i < path.f.n; i++)
+        put_turned_sum(&g, &path.f.sum[i], outer[i], &sums, &body, &inner);
     lower_append(s->p, &body, lower_with_body(s->p, n, &inner));
     lower_append_all(s->p, &body, &g.after);
     loop = *path.loop;
     loop.how = FOR_VECTOR;
     loop.lanes = g.lanes;
+    loop.regs = turned_registers(s, &path);
     lower_append(s->p, &s->out, lower_with_body(s->p, &loop, &body));
     return true;
 }
@@ -579,7 +643,8 @@ static NodeList segments(const Segments *outer, const Node *around, Node *const 
                    .made = outer->made,
                    .phase = outer->phase,
                    .around = around,
-                   .how = outer->how };
+                   .how = outer->how,
+                   .turned = outer->turned };
     Path *path = arena_array(s.p->arena, count, sizeof *path);
 
     for (int i = 0; i < count;) {
@@ -606,13 +671,16 @@ static NodeList segments(const Segments *outer, const Node *around, Node *const 
 
 static Node *segments_of(Kernel *k, Node *phase, LowerTile how, Mades made)
 {
-    Segments s = { .p = k->p, .how = how, .made = made };
+    bool turned = false;
+    Segments s = { .p = k->p, .how = how, .made = made, .turned = &turned };
     NodeList out;
 
     if (lower_has_registers(phase) || phase->kind != N_FOR)
         return phase;
     s.phase = phase = loop_fresh(k->p, phase); /* so that a local tells its loop */
     out = segments(&s, phase->how == FOR_PARALLEL ? NULL : phase, phase->body, phase->nbody);
+    if (turned) /* no other pass will put sums into registers */
+        out = segments(&s, phase->how == FOR_PARALLEL ? NULL : phase, phase->body, phase->nbody);
     return lower_with_body(k->p, phase, &out);
 }
 

@@ -37,6 +37,7 @@ typedef struct Segments {
     Mades made;
     const Node *phase, *around; /* around: the loop that this list is in; NULL: the phase itself */
     LowerTile how;
+    bool *turned; /* a loop of the phase was turned: the others will be, too */
     Memo kept, let;
     NodeList out;
 } Segments;
