@@ -37,6 +37,8 @@ class _Problem(torch.nn.Module):
         self.config = self.input_args = problem
         self._dtype, self._weight_dtype = _DTYPES[problem.type], _DTYPES[problem.weight_type]
         self.weight_numel = problem.weight_numel
+        self._dims = problem.irreps_in1.dim, problem.irreps_in2.dim
+        self._has_weights = problem.weights != "none"
 
     def reorder_weights_from_e3nn(self, weights: torch.Tensor, has_batch_dim: bool = True) -> torch.Tensor:
         """Weights are in e3nn's order here."""
@@ -46,9 +48,8 @@ class _Problem(torch.nn.Module):
         return weights
 
     def _operands(self, x, y, w):
-        p = self.config
-        out = [as_type(x, self._dtype, "X", p.irreps_in1.dim), as_type(y, self._dtype, "Y", p.irreps_in2.dim)]
-        if p.weights != "none":
+        out = [as_type(x, self._dtype, "X", self._dims[0]), as_type(y, self._dtype, "Y", self._dims[1])]
+        if self._has_weights:
             out.append(as_type(w, self._weight_dtype, "W", self.weight_numel))
         return out
 

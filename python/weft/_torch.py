@@ -7,7 +7,6 @@ to any order and its rule for vmap."""
 from __future__ import annotations
 
 import ctypes
-import inspect
 from ctypes import c_char_p, c_int64
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from . import _lib
 from ._lib import check, lib
 from ._program import Program
 
+SMALL = 4096  # elements of all operands
 _DTYPES = {"i32": torch.int32, "i64": torch.int64, "f16": torch.float16, "bf16": torch.bfloat16,
            "f32": torch.float32, "f64": torch.float64}
 
@@ -70,21 +70,31 @@ def operator(name: str, fake: Callable, gradients: Callable, batch: Callable) ->
         """The quick way to a derivative, outside of compiled code."""
 
         @staticmethod
+        def forward(ctx, n, *inputs):
+            ctx.n = n
+            split(ctx, inputs[:n], inputs[n:])
+            return tuple(raw(list(inputs[n:]), *inputs[:n]))
+
+        @staticmethod
+        def backward(ctx, *grads):
+            wanted = ctx.needs_input_grad[ctx.n + 1:]
+            # A single one is asked for, or this would not run; where all are small, to ask takes longer.
+            if wanted.count(True) > 1 and sum([a.numel() for a in ctx.saved_tensors]) > SMALL:
+                nodes = ctx.next_functions[-ctx.narrays:]  # which has tensors only
+                wanted = [w and asked(node) for w, (node, _) in zip(wanted, nodes)]
+            return (*[None] * (ctx.n + 1), *back(ctx, grads, wanted))
+
+    class Transformed(Quick):
+        """The same for transforms of functions, which ask for more and take longer."""
+
+        @staticmethod
         def forward(n, *inputs):
             return tuple(raw(list(inputs[n:]), *inputs[:n]))
 
         @staticmethod
         def setup_context(ctx, inputs, output):
-            n = inputs[0]
-            ctx.n = n
-            split(ctx, inputs[1:n + 1], inputs[n + 1:])
-
-        @staticmethod
-        def backward(ctx, *grads):
-            nodes = ctx.next_functions[-ctx.narrays:]  # which has tensors only
-            out = back(ctx, grads, [w and asked(node) for w, (node, _) in zip(
-                ctx.needs_input_grad[ctx.n + 1:], nodes)])
-            return (*[None] * (ctx.n + 1), *out)
+            ctx.n, *inputs = inputs
+            split(ctx, inputs[:ctx.n], inputs[ctx.n:])
 
         @staticmethod
         def vmap(info, in_dims, n, *inputs):
@@ -93,13 +103,12 @@ def operator(name: str, fake: Callable, gradients: Callable, batch: Callable) ->
             out = batch(call, inputs[n:], in_dims[n + 1:], info.batch_size, *inputs[:n])
             return tuple(out), tuple(0 for _ in out)
 
-    Quick.forward.__signature__ = inspect.signature(Quick.forward)  # which torch asks for in each call
-
     def call(arrays, *rest):
         if is_traced():
             return public(list(arrays), *rest)
-        if torch._C._are_functorch_transforms_active() or (
-                torch.is_grad_enabled() and any([a.requires_grad for a in arrays])):
+        if torch._C._are_functorch_transforms_active():
+            return Transformed.apply(len(rest), *rest, *arrays)
+        if torch.is_grad_enabled() and any([a.requires_grad for a in arrays]):
             return Quick.apply(len(rest), *rest, *arrays)
         return raw(list(arrays), *rest)
 
@@ -240,20 +249,38 @@ def _fake(arrays, program):
     return [arrays[0].new_empty(a.shape(sizes), dtype=a.dtype) for a in f.outputs]
 
 
-def _gradients(arrays, rest, grads, wanted):
-    f = function(rest[0])
-    of = {a.name: g for a, g in zip(f.outputs, grads) if g is not None}
+class Derivative(NamedTuple):
+    """A program of gradients: which of the arrays and then of the gradients of results it takes, and
+    which of its results each array gets; -1: none."""
+
+    text: str
+    take: List[int]
+    give: List[int]
+
+
+@lru_cache(maxsize=1024)
+def _derivative(text: str, there: Tuple[bool, ...], wanted: Tuple[bool, ...]) -> Optional[Derivative]:
+    """By the inputs that are wanted, where these results have gradients; None: it is 0."""
+    f = function(text)
+    of = [a.name for a, t in zip(f.outputs, there) if t]
     wrt = [a.name for a, w in zip(f.inputs, wanted) if w and a.dtype.is_floating_point]
-    out: List[Optional[torch.Tensor]] = [None] * len(f.inputs)
     d = f.derive(tuple(of), tuple(wrt)) if of and wrt else None
     if d is None:
-        return out
-    given = {a.name: x for a, x in zip(f.inputs, arrays)}
-    given.update({f.cotangent(name): g for name, g in of.items()})
-    got = dict(zip([a.name for a in d.outputs], _run([given[a.name] for a in d.inputs], d.text)))
-    for i, a in enumerate(f.inputs):
-        out[i] = got.get(f.cotangent(a.name)) if a.name in wrt else None
-    return out
+        return None
+    given = [a.name for a in f.inputs] + [f.cotangent(a.name) for a in f.outputs]
+    out = [a.name for a in d.outputs]
+    give = [f.cotangent(a.name) if a.name in wrt else "" for a in f.inputs]
+    return Derivative(d.text, [given.index(a.name) for a in d.inputs],
+                      [out.index(name) if name in out else -1 for name in give])
+
+
+def _gradients(arrays, rest, grads, wanted):
+    d = _derivative(rest[0], tuple([g is not None for g in grads]), tuple(wanted))
+    if d is None:
+        return [None] * len(arrays)
+    given = (*arrays, *grads)
+    got = _run([given[k] for k in d.take], d.text)
+    return [None if k < 0 else got[k] for k in d.give]
 
 
 def _batch(call, arrays, dims, n, program):

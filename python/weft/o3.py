@@ -166,6 +166,7 @@ class Linear(_Dropin):
             "bias": self._bias, "path_norm": path_normalization})
         self.weight_numel = sum(self.irreps_in[i].mul * self.irreps_out[k].mul for i, k in pairs)
         self.bias_numel = sum(s.mul for s, w in zip(self.irreps_out, wanted) if w)
+        self._dims = self.irreps_in.dim, self.irreps_out.dim
         self._parameters_of()
 
     def _parameters_of(self) -> None:
@@ -183,7 +184,7 @@ class Linear(_Dropin):
     def forward(self, features: torch.Tensor, weight: Optional[torch.Tensor] = None,
                 bias: Optional[torch.Tensor] = None) -> torch.Tensor:
         x, dtype = features, features.dtype
-        as_type(x, dtype, "features", self.irreps_in.dim)
+        as_type(x, dtype, "features", self._dims[0])
         lead = x.shape[:-1]
         operands = [_rows(x, lead)]
         if self.weight_numel > 0:
@@ -192,7 +193,7 @@ class Linear(_Dropin):
         if self._bias:
             operands.append(as_type(self.bias if bias is None else bias, dtype, "bias", self.bias_numel))
         z = run(_typed(self._spec, dtype), operands)[0]
-        return z if len(lead) == 1 else z.reshape(*lead, self.irreps_out.dim)
+        return z if len(lead) == 1 else z.reshape(*lead, self._dims[1])
 
     def extra_repr(self) -> str:
         return f"{self.irreps_in} -> {self.irreps_out} | {self.weight_numel} weights"
