@@ -32,7 +32,7 @@ from ._irreps import Irreps, wigner_3j, wigner_D
 from ._neighbours import Atoms, Neighbours, atoms, neighbours
 from ._o3 import Contraction, Linear, Product, SphericalHarmonics
 from ._ops import sddmm, segment_reduce, softmax, spmm, spmv
-from ._problem import TPProblem
+from ._problem import Instruction, TPProblem
 from ._program import Argument, Info, Kernel, Program
 from ._sparse import forget, freeze
 from ._tune import Progress, Tuned, tune
@@ -41,15 +41,16 @@ __version__ = _lib.lib.weft_version().decode()
 
 __all__ = [
     "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Convolution",
-    "Edges", "Error", "FileError", "Graph", "Info", "Irreps", "Kernel", "LimitError", "Linear", "Neighbours",
-    "OutOfMemory", "ParseError", "Product", "Program", "Progress", "RunError", "SphericalHarmonics",
-    "TPProblem", "Tuned", "atoms", "forget", "freeze", "neighbours", "sddmm", "segment_reduce", "set_threads",
-    "softmax", "spmm", "spmv", "tune", "wigner_3j", "wigner_D",
+    "Edges", "Error", "FileError", "Graph", "Info", "Instruction", "Irreps", "Kernel", "LimitError",
+    "Linear", "Neighbours", "OutOfMemory", "ParseError", "Product", "Program", "Progress",
+    "RunError", "SphericalHarmonics", "TPProblem", "Tuned", "atoms", "forget", "freeze",
+    "neighbours", "sddmm", "segment_reduce", "set_threads", "softmax", "spmm", "spmv", "tune",
+    "wigner_3j", "wigner_D",
 ]
 
 # What needs torch, which is imported when one of these is first asked for.
 _TORCH = {"TensorProduct": "_oeq", "TensorProductConv": "_oeq", "torch_to_oeq_dtype": "_oeq",
-          "accelerate": "models"}
+          "torch_ext_so_path": "_oeq", "accelerate": "models"}
 
 
 def __getattr__(name: str) -> Any:

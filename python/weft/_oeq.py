@@ -11,13 +11,18 @@ import torch
 
 from ._problem import TPProblem, type_of
 from ._sparse import bad
-from ._torch import _DTYPES, run
+from ._torch import _DTYPES, _native, run
 from ._torch_conv import conv
 
 
 def torch_to_oeq_dtype(dtype: torch.dtype) -> type:
     """The NumPy type of a dtype of torch, for irrep_dtype and weight_dtype."""
     return TPProblem("0e", "0e", "0e", [(0, 0, 0, "uuu", False)], irrep_dtype=dtype).irrep_dtype
+
+
+def torch_ext_so_path() -> str:
+    """The library with Weft's operators of torch, for programs without Python (docs/torch.md)."""
+    return _native._name
 
 
 def as_type(x: torch.Tensor, dtype: torch.dtype, name: str, width: int) -> torch.Tensor:
@@ -28,17 +33,29 @@ def as_type(x: torch.Tensor, dtype: torch.dtype, name: str, width: int) -> torch
 
 
 class _Problem(torch.nn.Module):
-    """A problem, and the dtypes of its operands.  There are no parameters and no buffers."""
+    """A problem, and the dtypes of its operands.  There are no parameters and no buffers; a change of
+    dtype, as by double(), is one of the problem."""
 
-    def __init__(self, problem: TPProblem):
+    def __init__(self, problem: TPProblem, form: str):
         super().__init__()
         if not isinstance(problem, TPProblem):
             raise bad("problem", "a weft.TPProblem", type(problem).__name__)
+        self._form = form
+        self._take(problem)
+
+    def _take(self, problem: TPProblem) -> None:
+        self._spec = problem.spec(self._form)
         self.config = self.input_args = problem
         self._dtype, self._weight_dtype = _DTYPES[problem.type], _DTYPES[problem.weight_type]
         self.weight_numel = problem.weight_numel
         self._dims = problem.irreps_in1.dim, problem.irreps_in2.dim
         self._has_weights = problem.weights != "none"
+
+    def _apply(self, fn, recurse=True):
+        dtype = fn(torch.empty(0, dtype=self._dtype)).dtype
+        if dtype != self._dtype:
+            self._take(self.config.clone(irrep_dtype=dtype, weight_dtype=dtype))
+        return super()._apply(fn, recurse)
 
     def reorder_weights_from_e3nn(self, weights: torch.Tensor, has_batch_dim: bool = True) -> torch.Tensor:
         """Weights are in e3nn's order here."""
@@ -61,11 +78,10 @@ class TensorProduct(_Problem):
     """Z = X x Y by weights W, a row for each item; W is one row for all where weights are shared."""
 
     def __init__(self, problem: TPProblem, torch_op: bool = True, use_opaque: bool = False):
-        super().__init__(problem)
-        self._program = "o3 " + problem.spec("tp")
+        super().__init__(problem, "tp")
 
     def forward(self, x: torch.Tensor, y: torch.Tensor, W: Optional[torch.Tensor] = None) -> torch.Tensor:
-        return run(self._program, self._operands(x, y, W))[0]
+        return run("o3 " + self._spec, self._operands(x, y, W))[0]
 
 
 class TensorProductConv(_Problem):
@@ -77,12 +93,14 @@ class TensorProductConv(_Problem):
 
     def __init__(self, problem: TPProblem, torch_op: bool = True, deterministic: bool = False,
                  kahan: bool = False, use_opaque: bool = False):
-        super().__init__(problem)
+        super().__init__(problem, "conv")
         self.deterministic, self.kahan = deterministic, kahan
-        self._spec = problem.spec("conv")
 
     def forward(self, X: torch.Tensor, Y: torch.Tensor, W: Optional[torch.Tensor], rows: torch.Tensor,
                 cols: torch.Tensor, sender_perm: Optional[torch.Tensor] = None,
                 num_rows: Optional[int] = None) -> torch.Tensor:
         nodes = X.shape[0] if num_rows is None else num_rows
         return conv(self._spec, self._operands(X, Y, W), rows, cols, nodes)
+
+
+torch.serialization.add_safe_globals([TPProblem, TensorProduct, TensorProductConv])

@@ -5,7 +5,7 @@ OpenEquivariance and e3nn know.  It holds no kernel, so it can be copied and pic
 
 from __future__ import annotations
 
-from typing import Any, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -40,10 +40,11 @@ class TPProblem:
 
     instructions: (slot of in1, slot of in2, slot of out, mode, has weights[, path weight]), as e3nn has
     them; irreps are text, weft.Irreps or e3nn's.  Arithmetic is that of irrep_dtype and weight_dtype:
-    NumPy or torch dtypes, or their names.  layout: "mul_ir", as in e3nn, or "ir_mul"."""
+    NumPy or torch dtypes, or their names.  layout: "mul_ir", as in e3nn, or "ir_mul".  Weights are shared by
+    all items unless shared_weights is False."""
 
     def __init__(self, irreps_in1: Any, irreps_in2: Any, irreps_out: Any,
-                 instructions: Sequence[Any], *, in1_var: Optional[Sequence[float]] = None,
+                 instructions: Sequence[Any], in1_var: Optional[Sequence[float]] = None,
                  in2_var: Optional[Sequence[float]] = None,
                  out_var: Optional[Sequence[float]] = None,
                  irrep_normalization: Optional[str] = "component",
@@ -57,7 +58,8 @@ class TPProblem:
         if internal_weights:
             raise bad("internal_weights", "False: weights are arguments; weft.o3.TensorProduct has "
                       "them inside", repr(internal_weights))
-        self.shared_weights, self.internal_weights = bool(shared_weights), False
+        self.shared_weights = shared_weights is None or bool(shared_weights)
+        self.internal_weights = False
         self.in1_var, self.in2_var, self.out_var = in1_var, in2_var, out_var
         self.irrep_normalization = irrep_normalization
         self.path_normalization = path_normalization
@@ -88,6 +90,23 @@ class TPProblem:
             "path_norm": _norm("path_normalization", self.path_normalization),
             "var1": self.in1_var, "var2": self.in2_var, "var_out": self.out_var,
             "signs": self.signs, **more})
+
+    def __getstate__(self) -> Dict[str, Any]:
+        """Arguments, as text and lists: what torch.load takes without trust."""
+        state = {name: getattr(self, name) for name in (
+            "in1_var", "in2_var", "out_var", "irrep_normalization", "path_normalization", "shared_weights",
+            "label", "layout", "signs")}
+        for name in ("irreps_in1", "irreps_in2", "irreps_out"):
+            state[name] = str(getattr(self, name))
+        return {**state, "instructions": [tuple(i) for i in self.instructions],
+                "irrep_dtype": self.type, "weight_dtype": self.weight_type}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__init__(**state)
+
+    def clone(self, **changes: Any) -> "TPProblem":
+        """The same problem, with some arguments changed."""
+        return TPProblem(**{**self.__getstate__(), **changes})
 
     def __repr__(self) -> str:
         return (f"TPProblem({self.irreps_in1} x {self.irreps_in2} -> {self.irreps_out}, "

@@ -2,6 +2,8 @@
 # Copyright The Weft authors
 """What OpenEquivariance's and e3nn's own pages show, with Weft in their place, on the CPU."""
 
+import io
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -81,6 +83,58 @@ def test_dtypes_and_orders_of_weights():
     assert torch.equal(product.reorder_weights_to_e3nn(w, has_batch_dim=True), w)
     x = torch.rand(5, 6, dtype=torch.float64)
     assert product(x, x[:, :3], w).dtype is torch.float64
+
+
+def test_arguments_by_place_and_their_defaults():
+    paths = [(0, 0, 0, "uvw", True)]
+    one = oeq.TPProblem(oeq.Irreps("2x1e"), "3x1e", "2x1e", paths, [2.0], [3.0], [0.5], "norm", "path", False,
+                        False, "mine", torch.float64, "float64", "mul_ir")
+    assert (one.irrep_normalization, one.path_normalization, one.label) == ("norm", "path", "mine")
+    assert not one.shared_weights and one.instructions == [oeq.Instruction(*paths[0])]
+    stock = o3.TensorProduct("2x1e", "3x1e", "2x1e", paths, [2.0], [3.0], [0.5], "norm", "path",
+                             shared_weights=False, internal_weights=False).double()
+    x, y, w = (torch.rand(5, n, dtype=torch.float64) for n in (6, 9, 12))
+    close(oeq.TensorProduct(one.clone())(x, y, w), stock(x, y, w), 1e-7)
+    shared = oeq.TPProblem("2x1e", "3x1e", "2x1e", paths)  # which is what e3nn's default is
+    assert shared.shared_weights and not shared.internal_weights
+    stock = o3.TensorProduct("2x1e", "3x1e", "2x1e", paths, internal_weights=False)
+    x, y, w = x.float(), y.float(), w[0].float()
+    close(oeq.TensorProduct(shared)(x, y, w), stock(x, y, w))
+
+
+def test_modules_are_saved_and_loaded_without_trust(first):
+    problem, stock, rand = first
+    x, y, w = rand(6, 5), rand(6, 7), rand(6, problem.weight_numel)
+    rows, cols = torch.tensor([[0, 1, 1, 2, 5, 5], [1, 0, 2, 1, 3, 4]])
+    for module, more in ((oeq.TensorProduct(problem), ()), (oeq.TensorProductConv(problem), (rows, cols))):
+        file = io.BytesIO()
+        torch.save(module, file)
+        file.seek(0)
+        again = torch.load(file, weights_only=True)
+        assert torch.equal(again(x, y, w, *more), module(x, y, w, *more))
+    assert oeq.torch_ext_so_path().endswith("libweft_torch.so")
+
+
+def test_a_change_of_dtype_is_one_of_the_problem(first):
+    problem, stock, rand = first
+    model = torch.nn.Sequential(oeq.TensorProduct(problem)).double()
+    x, y, w = (rand(9, n).double() for n in (5, 7, problem.weight_numel))
+    close(model[0](x, y, w), stock.double()(x, y, w), 1e-7)
+    assert model[0](x, y, w).dtype is torch.float64
+    assert oeq.TensorProductConv(problem).to(torch.float64).config.irrep_dtype is oeq.torch_to_oeq_dtype(torch.float64)
+    assert problem.type == "f32" and model.float()[0](x, y, w).dtype is torch.float32
+
+
+class Index(torch.Tensor):
+    """As lists of edges of other packages are, torch_geometric's for one."""
+
+
+def test_indices_of_another_class(first):
+    problem, stock, rand = first
+    rows, cols = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    x, y, w = rand(3, 5), rand(4, 7), rand(4, problem.weight_numel)
+    got = oeq.TensorProductConv(problem)(x, y, w, rows.as_subclass(Index), cols.as_subclass(Index))
+    close(got.as_subclass(torch.Tensor), convolved(stock, x, y, w, rows, cols))
 
 
 def twins(name, *args, **kwargs):

@@ -48,7 +48,7 @@ class Specs:
         """The problem for features of this type, made once."""
         specs = self.__dict__.setdefault("_weft_specs", {})
         if (dtype, hidden) not in specs:
-            problem = TPProblem(*self.weft_problem(), irrep_dtype=_TYPE_OF[dtype],
+            problem = TPProblem(*self.weft_problem(), shared_weights=False, irrep_dtype=_TYPE_OF[dtype],
                                 weight_dtype=_TYPE_OF[dtype], **self.weft_options)
             specs[dtype, hidden] = problem.spec("conv", hidden=hidden)
         return specs[dtype, hidden]
