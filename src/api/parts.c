@@ -7,6 +7,8 @@
 #include "lower/lower.h"
 #include "run/run.h"
 
+enum { ROOM = 1 << 16, LEAST_PARTS = 16 }; /* elements of all parts of a sum */
+
 static int64_t *new_array(Arena *arena, Array *to, int64_t n)
 {
     *to = (Array){ arena_array(arena, n, sizeof(int64_t)), n, T_i64 };
@@ -46,15 +48,54 @@ static int64_t least(Arena *arena, const Prog *p, const Env *env, const Axis *e,
     return (int64_t)((double)(part > 0 ? part : RUN_PART) / weight) + 1;
 }
 
+/* Elements that a part has for itself, of the largest array that has a row for each. */
+static int64_t elements(const Prog *p, const Env *env, const Node *n, const Axis *parts)
+{
+    const Buf *b = n->kind == N_STORE && n->out->op == OP_cell ? n->out->buf : NULL;
+    int64_t most = 0, all = 1;
+    bool has = false;
+
+    for (int k = 0; b != NULL && k < b->nfull; k++)
+        if (b->full[k] == parts)
+            has = true;
+        else if (has && (b->full[k]->extent != X_EXPR ||
+                         int_mul(all, ir_eval_size(p, env, b->full[k]->size), &all)))
+            all = ROOM;
+    most = has ? all : 0;
+    for (int i = 0; i < n->nbody; i++) {
+        int64_t inside = elements(p, env, n->body[i], parts);
+
+        most = inside > most ? inside : most;
+    }
+    return most;
+}
+
+/* Parts there may be: fewer where each has many elements, but some for each thread. */
+static int64_t most_parts(const Prog *p, const Env *env, const Axis *parts)
+{
+    int64_t each = 1, fit;
+
+    for (int i = 0; i < p->nphase; i++) {
+        int64_t n = elements(p, env, p->phase[i], parts);
+
+        each = n > each ? n : each;
+    }
+    fit = ROOM / each;
+    return fit < LEAST_PARTS ? LEAST_PARTS : fit;
+}
+
 static void fill_pieces(Arena *arena, const Prog *p, Env *env, const Axis *e, int64_t part)
 {
     const Axis *parts = e->parent, *of = e->from;
     bool entries = of->extent == X_SEG;
-    int64_t n = entries ? ir_axis_total(p, env, of) : ir_eval_size(p, env, of->size), k, *start;
+    int64_t n = entries ? ir_axis_total(p, env, of) : ir_eval_size(p, env, of->size), k, most,
+            *start;
     int64_t *row, *end, *range = new_array(arena, &env->start[parts->id], 2);
 
     n = n > 0 ? n : 0;
     k = run_count_pieces(n, least(arena, p, env, e, part));
+    most = most_parts(p, env, parts);
+    k = k > most ? most : k;
     range[1] = k;
     row = new_array(arena, &env->coord[parts->id][0], k);
     end = new_array(arena, &env->coord[parts->id][1], k);

@@ -125,6 +125,8 @@ const Pass api_pass[] = {
       steps },
     { "unroll", "constant relations become straight-line code", STAGE_POSITIONS, STAGE_POSITIONS,
       lower_unroll, NULL },
+    { "within", "what is made of an entry is used there", STAGE_POSITIONS, STAGE_POSITIONS,
+      lower_within, NULL },
     { "parts", "long rows and sums of all iterations are cut", STAGE_POSITIONS, STAGE_POSITIONS,
       lower_parts, NULL },
     { "loops", "one flat index an element", STAGE_POSITIONS, STAGE_LOOPS, lower_loops, NULL },
@@ -187,8 +189,9 @@ const Pass *api_find_pass(Prog *p, const char *name)
 /* Passes that arrange the loops of each phase by themselves: a scheduled phase keeps its loops. */
 static bool arranges(const Pass *s)
 {
-    return s->plain == lower_parts || s->plain == lower_joins || s->run == segments ||
-           s->run == tiles || s->plain == lower_keeps || s->run == rows || s->run == panels ||
+    return s->plain == lower_within || s->plain == lower_parts || s->plain == lower_joins ||
+           s->run == segments || s->run == tiles || s->plain == lower_keeps || s->run == rows ||
+           s->run == panels ||
            s->run == vectors || s->plain == lower_together || s->run == ahead || s->run == jams;
 }
 
@@ -254,8 +257,8 @@ Kernel *api_lower_to(Prog *p, const Aim *aim, bool alone, const Pass *last)
         ir_throw(p, ST_ARG, "the program is at stage %s already, and %s needs stage %s",
                  ir_stage[p->stage], last->name, ir_stage[last->needs]);
     for (; s->name != NULL; s++) {
-        bool planned = s->run == formats || s->plain == reroot || s->plain == lower_parts ||
-                       s->plain == lower_maps;
+        bool planned = s->run == formats || s->plain == reroot || s->plain == lower_within ||
+                       s->plain == lower_parts || s->plain == lower_maps;
         bool shown = last->name != NULL && s != last; /* to be read, and run without one */
 
         if (s->needs == p->stage && !(alone && planned) && !(shown && s->plain == lower_parts))

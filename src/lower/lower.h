@@ -38,6 +38,10 @@ Kernel *lower_positions(Prog *);
  * the constant bounds of loops decide is decided.  Loops of scheduled phases stay. */
 void lower_unroll(Kernel *);
 
+/* within.c: rows that one phase makes for each entry, and others use there, are an array of the
+ * iteration of one phase.  Needs stage positions, and a plan. */
+void lower_within(Kernel *);
+
 /* parts.c: long rows, and sums that all iterations add to, become parts that are combined in order;
  * says of phases that stay serial why.  Needs stage positions, and a plan. */
 void lower_parts(Kernel *);

@@ -27,6 +27,7 @@ void lower_append(Prog *, NodeList *, Node *);
 void lower_append_all(Prog *, NodeList *, const NodeList *);
 int lower_power_below(int64_t); /* the largest power of 2 that is not above it; at least 1 */
 bool lower_reads(Prog *, Expr *, const Buf *);
+bool lower_touches(Prog *, const Node *, const Buf *); /* reads it, or stores to it */
 /* tree.c: whether a local is assigned to.  Only a text does that: such a phase stays as it is. */
 bool lower_has_registers(const Node *);
 /* The expressions of one node; its body's are not among them. */
@@ -41,6 +42,9 @@ int lower_slots(Node *, Expr ***out); /* where they stand; none is NULL */
 /* How many entries an axis has, of whose rows the phase is over all, and the loop inside it over
  * the entries of the row: each entry is met once.  NULL: it is no such loop. */
 Expr *lower_entries(Prog *, const Node *phase, const Node *loop);
+/* The local that the index is, or whose entry it is a coordinate of that no other entry has, as the
+ * place in a list or, in a transpose, the entry; NULL: it is neither. */
+Local *lower_place(Expr *index);
 /* Each phase that `merge` has put into later ones goes. */
 void lower_drop_phases(Kernel *, bool (*merge)(Kernel *, int phase));
 /* One phase of these nodes: a node that runs them all, NULL for none. */
@@ -53,6 +57,9 @@ bool lower_has_local(Prog *, Expr *);
  * the memo: one for each phase. */
 bool lower_is_kept(Prog *, const Node *phase, Expr *e, Memo *);
 Node *lower_renamed(Prog *, Node *); /* a copy with lets of its own */
+
+/* sweep.c: an array of the iteration beside another one, of so many elements. */
+Buf *lower_work(Prog *, const Buf *beside, Type, int64_t n);
 
 /* stream.c: bytes that an iteration of a phase has of all arrays with a row for each; 0: none. */
 int64_t lower_row_bytes(Prog *, const Node *phase);

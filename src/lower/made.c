@@ -10,6 +10,7 @@
 /* Bytes of such an array, which is on a stack; registers that a row of a tile takes at most, and of
  * all the eighths that hold sums. */
 enum { MOST_BYTES = 1 << 17, MOST_REGISTERS = 4, SUMS = 6, OF_ALL = 8 };
+enum { MOST_TERMS = 128 }; /* that take as long as to store an element and load it again */
 
 static bool is_plain_loop(Prog *p, const Node *n)
 {
@@ -81,23 +82,6 @@ static bool is_begin(const Kernel *k, const Node *n, Expr *count, Made *m)
            is_row_index(s->out->arg[0], n->local, in);
 }
 
-static void see_buf(Expr *e, void *ctx)
-{
-    const Buf **b = ctx;
-
-    if (e->op == OP_cell && e->buf == b[0])
-        b[1] = b[0];
-}
-
-static bool mentions(Prog *p, const Node *phase, const Buf *b)
-{
-    const Buf *seen[2] = { b, NULL };
-    Memo met = { 0 };
-
-    loop_visit(p, phase, see_buf, seen, &met);
-    return seen[1] != NULL;
-}
-
 /* Whether phase `at` makes such rows, another one before it begins them, and all that reads them
  * comes after it. */
 static bool take_made(const Kernel *k, int at, LowerTile how, Made *m)
@@ -117,7 +101,7 @@ static bool take_made(const Kernel *k, int at, LowerTile how, Made *m)
     if (count == NULL || !take_nest(k, rows, how, m))
         return false;
     for (int i = 0; i < k->n; i++) {
-        if (i == at || !(i < at ? mentions(k->p, k->phase[i], m->buf)
+        if (i == at || !(i < at ? lower_touches(k->p, k->phase[i], m->buf)
                                 : loop_writes(k->phase[i], m->buf)))
             continue;
         if (m->first >= 0 || i > at || !is_begin(k, k->phase[i], count, m))
@@ -127,6 +111,21 @@ static bool take_made(const Kernel *k, int at, LowerTile how, Made *m)
     return m->first >= 0;
 }
 
+/* Whether to compute rows again is cheaper than to keep them: terms of an element, once more for
+ * each phase but one that reads it, against what it takes to store and load it. */
+static bool is_cheap(const Kernel *k, const Made *m)
+{
+    int64_t terms = 1;
+    int readers = 0;
+
+    for (const Node *n = m->nest; n->body[0]->kind == N_FOR; n = n->body[0])
+        if (int_mul(terms, n->hi->i, &terms))
+            return false;
+    for (int i = m->sum + 1; i < k->n; i++)
+        readers += lower_touches(k->p, k->phase[i], m->buf);
+    return readers <= 1 || terms <= MOST_TERMS / (readers - 1);
+}
+
 Mades lower_find_made(const Kernel *k, LowerTile how)
 {
     Mades all = { 0 };
@@ -134,7 +133,7 @@ Mades lower_find_made(const Kernel *k, LowerTile how)
 
     all.made = arena_array(k->p->arena, k->n, sizeof *all.made);
     for (int i = 0; i < k->n && how.sweep > 0 && how.sweep <= LOWER_ROWS; i++)
-        if (take_made(k, i, how, &m) &&
+        if (take_made(k, i, how, &m) && is_cheap(k, &m) &&
             m.column->hi->i <= MOST_BYTES / ir_type[m.buf->type].bytes / how.sweep)
             all.made[all.n++] = m;
     return all;
@@ -143,7 +142,7 @@ Mades lower_find_made(const Kernel *k, LowerTile how)
 bool lower_still_read(const Kernel *k, const Made *m)
 {
     for (int i = 0; i < k->n; i++)
-        if (i != m->sum && i != m->first && mentions(k->p, k->phase[i], m->buf))
+        if (i != m->sum && i != m->first && lower_touches(k->p, k->phase[i], m->buf))
             return true;
     return false;
 }
@@ -159,54 +158,83 @@ bool lower_is_made(const Segments *s, const Buf *b)
 typedef struct Making {
     const TileOf *t;
     const Made *m;
-    Buf *work; /* the rows of a tile; NULL: no element of one has been met */
-    Expr *row; /* that the entry reads */
+    const NodeList *body; /* of the tile */
+    Buf *work;            /* the rows of a tile; NULL: no element of one has been met */
+    Expr *row;            /* that the entry reads */
 } Making;
 
-/* Whether the local is that of loops over columns of the row, from the constant on. */
-static bool is_column(const Making *g, Expr *e, int64_t times, int64_t constant)
+static const Node *loop_with(Node *const *n, int count, const Local *l)
 {
-    const TileOf *t = g->t;
+    const Node *found = NULL;
+
+    for (int i = 0; i < count && found == NULL; i++)
+        found = n[i]->kind == N_FOR && n[i]->local == l
+                    ? n[i]
+                    : loop_with(n[i]->body, n[i]->nbody, l);
+    return found;
+}
+
+typedef struct Leaf {
+    const Making *g;
+    bool inside; /* some loop of the tile but that over entries moves it */
+    Local *column;
+} Leaf;
+
+static void see_leaf(Expr *e, void *ctx)
+{
+    Leaf *x = ctx;
+
+    if (e->op == OP_local && e->local != x->g->t->entry &&
+        loop_with(x->g->body->node, x->g->body->n, e->local) != NULL) {
+        x->column = x->inside ? NULL : (Local *)e->local;
+        x->inside = true;
+    }
+}
+
+static Leaf leaf_of(const Making *g, Expr *e)
+{
+    Leaf x = { .g = g };
+    Memo met = { 0 };
+
+    ir_visit(g->t->s->p, e, see_leaf, &x, &met);
+    return x;
+}
+
+/* Whether the loop of the local goes over columns of the row, from the constant on. */
+static bool are_columns(const Making *g, const Local *column, int64_t constant)
+{
+    const Node *n = loop_with(g->body->node, g->body->n, column);
     int64_t width = g->m->column->hi->i;
 
-    for (int i = 0; i < t->n && times == 1 && e->op == OP_local; i++) {
-        const Node *n = t->path[i].loop;
-
-        if (n->local == e->local)
-            return n->lo->op == OP_int && n->hi->op == OP_int && n->lo->i >= 0 && constant >= 0 &&
-                   constant <= width && n->hi->i <= width - constant;
-    }
-    return false;
+    return n->lo->op == OP_int && n->hi->op == OP_int && n->lo->i >= 0 && constant >= 0 &&
+           constant <= width && n->hi->i <= width - constant;
 }
 
-/* Whether e is the same for all columns. */
-static bool is_of_row(const Making *g, Expr *e)
-{
-    for (int i = 0; i < g->t->n; i++)
-        if (lower_mentions(g->t->s->p, e, g->t->path[i].loop->local))
-            return false;
-    return true;
-}
-
-/* Splits the index of an element into the row and the column; false: it is none of such a row. */
+/* Splits the index of an element into the row, which no other entry reads, and the column; false:
+ * it is none of such a row. */
 static bool split_index(const Making *g, Expr *index, Expr **row, Expr **column)
 {
     Prog *p = g->t->s->p;
     int64_t width = g->m->column->hi->i;
+    Leaf all = leaf_of(g, index);
+    bool has = false;
     LoopIndex x;
 
-    if (!loop_index(index, g->t->entry, &x) || x.stride != width)
+    if (all.column == NULL || !loop_index(index, all.column, &x) || x.stride != 1 ||
+        !are_columns(g, all.column, x.constant))
         return false;
-    *row = loop_use(p, g->t->entry);
-    *column = NULL;
-    for (int i = 0; i < x.n; i++)
-        if (*column == NULL && is_column(g, x.leaf[i], x.times[i], x.constant))
-            *column = lower_add(p, x.leaf[i], ir_int(p, x.constant));
-        else if (x.times[i] % width == 0 && is_of_row(g, x.leaf[i]))
-            *row = lower_add(p, *row, lower_mul(p, x.leaf[i], ir_int(p, x.times[i] / width)));
-        else
+    *row = ir_int(p, 0);
+    *column = lower_add(p, loop_use(p, all.column), ir_int(p, x.constant));
+    for (int i = 0; i < x.n; i++) {
+        bool own = lower_place(x.leaf[i]) == g->t->entry;
+
+        if (own ? has || x.times[i] != width
+                : x.times[i] % width != 0 || lower_mentions(p, x.leaf[i], g->t->entry))
             return false;
-    return *column != NULL;
+        has = has || own;
+        *row = lower_add(p, *row, lower_mul(p, x.leaf[i], ir_int(p, x.times[i] / width)));
+    }
+    return has;
 }
 
 static Expr *work_cell(const Making *g, Expr *row, Expr *column, int lanes)
@@ -233,11 +261,27 @@ static Expr *in_work(Prog *p, Expr *e, void *ctx)
                      e->k);
 }
 
-static Expr *at_first(Prog *p, Expr *e, void *ctx)
-{
-    const TileOf *t = ctx;
+typedef struct Nth {
+    const TileOf *t;
+    int number;
+} Nth;
 
-    return e->op == OP_local && e->local == t->entry ? loop_use(p, t->first) : e;
+static Expr *at_nth(Prog *p, Expr *e, void *ctx)
+{
+    const Nth *x = ctx;
+
+    return e->op == OP_local && e->local == x->t->entry
+               ? lower_add(p, loop_use(p, x->t->first), ir_int(p, x->number))
+               : e;
+}
+
+/* The row that entry number r of a tile reads. */
+static Expr *row_of(const Making *g, int r)
+{
+    Nth x = { g->t, r };
+    Memo memo = { 0 };
+
+    return ir_rewrite(g->t->s->p, g->row, at_nth, &x, &memo);
 }
 
 /* The loops of the sum, with what all rows add to their registers. */
@@ -272,8 +316,6 @@ static int registers_of(const Making *g, int rows)
 static Node *rows_of(const Making *g, int rows)
 {
     Prog *p = g->t->s->p;
-    Memo memo = { 0 };
-    Expr *first = ir_rewrite(p, g->row, at_first, (void *)g->t, &memo);
     Expr *column = loop_use(p, g->m->column->local);
     NodeList body = { 0 }, sums = { 0 }, after = { 0 };
     Node v = *g->m->column;
@@ -288,7 +330,7 @@ static Node *rows_of(const Making *g, int rows)
                                            .local = l,
                                            .value = g->m->begin }));
         lower_append(p, &sums,
-                     loop_replace(p, add, g->m->row, lower_add(p, first, ir_int(p, r))));
+                     loop_replace(p, add, g->m->row, row_of(g, r)));
         lower_append(p, &after,
                      store(g, A_SET, work_cell(g, ir_int(p, r), column, 1), loop_use(p, l)));
     }
@@ -321,7 +363,7 @@ static void put_rows(const Making *g, NodeList *to)
 void lower_make_rows(const TileOf *t, NodeList *body, NodeList *to)
 {
     for (int i = 0; i < t->s->made.n; i++) {
-        Making g = { .t = t, .m = &t->s->made.made[i] };
+        Making g = { .t = t, .m = &t->s->made.made[i], .body = body };
         Memo memo = { 0 };
 
         for (int k = 0; k < body->n && !g.m->off; k++)

@@ -6,7 +6,8 @@
 #include "lower/parts_int.h"
 
 enum {
-    MOST_SMALL = 1024, /* elements of an array that each part of a sum may have for itself */
+    MOST_SMALL = 1024, /* elements of an array that each part of a sum may have for itself; */
+    MOST_COVERED = 1 << 18, /* where each iteration adds to all of them */
     MOST_DIM = 256     /* constant extents that need not be looped over */
 };
 
@@ -81,16 +82,39 @@ static bool is_of_row(Cut *c, Expr *out, int *row_dim)
     return *row_dim >= 0;
 }
 
-static bool is_small(Cut *c, const Buf *b)
+/* Whether the local is the phase's, or that of a loop over entries of its row. */
+static bool is_own_index(Cut *c, Expr *index)
+{
+    const Local *l = lower_place(index);
+    const Node *loop = l != NULL ? loop_of(c->phase, l) : NULL;
+
+    return loop != NULL && ((loop == c->phase && index->op == OP_local) ||
+                            lower_entries(c->p, c->phase, loop) != NULL);
+}
+
+/* Whether an iteration has the element for itself, so that rows can be cut around it. */
+static bool is_own(Cut *c, Expr *out)
+{
+    bool own = out->buf->kind == B_WORK;
+
+    for (int d = 0; d < out->nargs && !own; d++)
+        own = is_own_index(c, out->arg[d]);
+    return own && c->start == NULL;
+}
+
+static bool is_small(Cut *c, Expr *out)
 {
     Dim dim[IR_MAX_FULL];
-    int n = ir_dims(b, dim);
+    int n = ir_dims(out->buf, dim);
     int64_t all = 1;
+    bool covered = true;
 
     for (int d = 0; d < n; d++) {
-        Expr *e = lower_dim_extent(c->p, b, dim[d]);
+        Expr *e = lower_dim_extent(c->p, out->buf, dim[d]);
 
-        if (e->op != OP_int || int_mul(all, e->i, &all) || all > MOST_SMALL)
+        covered = covered && out->arg[d]->op == OP_local && is_covered(c, out->arg[d], e);
+        if (e->op != OP_int || int_mul(all, e->i, &all) ||
+            all > (covered ? MOST_COVERED : MOST_SMALL))
             return false;
     }
     return true;
@@ -120,17 +144,33 @@ static const char *refuse_store(Cut *c, const Node *n, int *row_dim)
         return say(c, "%s is a sum of integers, and whether it overflows depends on the order", b);
     if (b->nfull + 4 > IR_MAX_RANK)
         return say(c, "%s has too many dimensions to be cut", b);
-    if (c->is_small && !is_small(c, b))
+    if (c->is_small && !is_small(c, n->out))
         return say(c, "iterations add to the same elements of %s, which may be many", b);
     if (!c->is_small && !is_of_row(c, n->out, row_dim))
         return say(c, "rows of %s are not one iteration's", b);
     return NULL;
 }
 
+static void note_own(Cut *c, const Buf *b)
+{
+    int i = 0;
+
+    while (i < c->nown && c->own[i] != b)
+        i++;
+    if (i == IR_MAX_RANK)
+        c->no = "it writes too many arrays to be cut";
+    else if (b->kind != B_WORK)
+        c->own[i] = b, c->nown += i == c->nown;
+}
+
 static void note_store(Cut *c, const Node *n)
 {
     int row_dim, i = 0;
 
+    if (c->is_small && n->out->op == OP_cell && is_own(c, n->out)) {
+        note_own(c, n->out->buf);
+        return;
+    }
     c->no = c->no != NULL ? c->no : refuse_store(c, n, &row_dim);
     if (c->no != NULL)
         return;
@@ -166,8 +206,8 @@ static void see_read(Expr *e, void *ctx)
 {
     Cut *c = ctx;
 
-    for (int i = 0; e->op == OP_cell && i < c->n; i++)
-        if (e->buf == c->whole[i])
+    for (int i = 0; e->op == OP_cell && i < c->n + c->nown; i++)
+        if (e->buf == (i < c->n ? c->whole[i] : c->own[i - c->n]))
             c->no = say(c, "%s is read where it is added to", e->buf);
 }
 
@@ -184,6 +224,15 @@ static void note_reads(Cut *c, const Node *n, Memo *met)
         note_reads(c, n->body[i], met);
 }
 
+/* No array is both: a part's share of it would be added to elements that others write. */
+static void note_both(Cut *c)
+{
+    for (int i = 0; i < c->n; i++)
+        for (int k = 0; k < c->nown; k++)
+            if (c->whole[i] == c->own[k])
+                c->no = say(c, "rows of %s are not one iteration's", c->own[k]);
+}
+
 bool parts_reads(Cut *c)
 {
     Memo met = { 0 };
@@ -195,8 +244,10 @@ bool parts_reads(Cut *c)
 bool parts_can_cut(Cut *c)
 {
     c->no = NULL;
-    c->n = 0;
+    c->n = c->nown = 0;
     note_stores(c, c->phase, false);
+    if (c->no == NULL)
+        note_both(c);
     if (c->no == NULL)
         parts_reads(c);
     return c->no == NULL && c->n > 0;

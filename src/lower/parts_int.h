@@ -19,6 +19,8 @@ typedef struct Cut { /* of one phase */
     int row_dim[IR_MAX_RANK];                    /* where the row stands in its index; or -1 */
     int scatter_dim[IR_MAX_RANK];                /* where a row that a coordinate names does */
     int n;
+    const Buf *own[IR_MAX_RANK]; /* arrays of which an iteration writes elements of its own */
+    int nown;
     Axis *axis; /* of the parts */
     Expr *q;    /* the part */
     Expr *from, *to;

@@ -637,7 +637,7 @@ static bool put_turned(Segments *s, const Node *n)
     return true;
 }
 
-static NodeList segments(const Segments *outer, const Node *around, Node *const *n, int count)
+NodeList lower_segments_in(const Segments *outer, const Node *around, Node *const *n, int count)
 {
     Segments s = { .p = outer->p,
                    .made = outer->made,
@@ -656,11 +656,11 @@ static NodeList segments(const Segments *outer, const Node *around, Node *const 
         if (run > 0) {
             put_run(&s, path, run);
             i += run;
-        } else if (lower_sweep(&s, n[i]) || put_turned(&s, n[i])) {
+        } else if (lower_sweep(&s, n[i]) || lower_use_tiles(&s, n[i]) || put_turned(&s, n[i])) {
             i++;
         } else {
-            NodeList body = segments(&s, n[i]->kind == N_FOR ? n[i] : around, n[i]->body,
-                                     n[i]->nbody);
+            NodeList body = lower_segments_in(&s, n[i]->kind == N_FOR ? n[i] : around,
+                                              n[i]->body, n[i]->nbody);
 
             lower_append(s.p, &s.out, lower_with_body(s.p, n[i], &body));
             i++;
@@ -678,9 +678,11 @@ static Node *segments_of(Kernel *k, Node *phase, LowerTile how, Mades made)
     if (lower_has_registers(phase) || phase->kind != N_FOR)
         return phase;
     s.phase = phase = loop_fresh(k->p, phase); /* so that a local tells its loop */
-    out = segments(&s, phase->how == FOR_PARALLEL ? NULL : phase, phase->body, phase->nbody);
+    out = lower_segments_in(&s, phase->how == FOR_PARALLEL ? NULL : phase, phase->body,
+                            phase->nbody);
     if (turned) /* no other pass will put sums into registers */
-        out = segments(&s, phase->how == FOR_PARALLEL ? NULL : phase, phase->body, phase->nbody);
+        out = lower_segments_in(&s, phase->how == FOR_PARALLEL ? NULL : phase, phase->body,
+                                phase->nbody);
     return lower_with_body(k->p, phase, &out);
 }
 

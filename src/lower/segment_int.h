@@ -65,12 +65,13 @@ Expr *lower_segment_begin(Prog *);                              /* of a sum: not
 void lower_segment_store(Group *, NodeList *to, const Sum *, Expr *out, Expr *value); /* += */
 Local *lower_segment_register(Group *, NodeList *to, const Sum *, int lanes, Expr *value);
 
+/* Segments of these nodes, which a loop is around; or NULL, for a phase. */
+NodeList lower_segments_in(const Segments *, const Node *around, Node *const *, int n);
+
 typedef struct TileOf { /* a tile of a sweep */
     const Segments *s;
     Local *entry, *first, *last;
     int most; /* entries */
-    const Path *path;
-    int n;
 } TileOf;
 
 /* made.c: what may be computed for the tiles of sweeps; whether some phase still reads it. */
@@ -81,9 +82,15 @@ bool lower_is_made(const Segments *, const Buf *);
  * it goes to the other list. */
 void lower_make_rows(const TileOf *, NodeList *body, NodeList *to);
 
-/* sweep.c: an array of the iteration beside another one, of so many elements. */
-Buf *lower_work(Prog *, const Buf *beside, Type, int64_t n);
-/* The loop, when entries of a row are swept by tiles; false: it is no such loop. */
+/* sweep.c: the loop, when entries of a row are swept by tiles; false: it is no such loop. */
 bool lower_sweep(Segments *, const Node *);
+/* A loop over tiles of so many entries of that loop at most, of about the same length; its body
+ * begins with where a tile begins and ends. */
+Node lower_open_tiles(Segments *, const Node *, int most, NodeList *body, Local **first,
+                      Local **last);
+
+/* used.c: the loop over entries by tiles, when each entry reads made rows, or has an array that
+ * products use; false: it is no such loop. */
+bool lower_use_tiles(Segments *, const Node *);
 
 #endif

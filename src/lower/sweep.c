@@ -8,6 +8,8 @@
  * and what the next tile reads is asked for. */
 #include "lower/segment_int.h"
 
+#include <string.h>
+
 /* Of the registers there are, eighths that hold sums; the others are for what is multiplied.
  * Sums that a loop wants at least to have enough to do while a chain of additions waits. */
 enum { SUMS = 5, OF_ALL = 8, FEW_SUMS = 8, LINE = 64 };
@@ -136,18 +138,6 @@ static void join(Group *g, Path *path)
     g->parts += new_sums(g, path);
     g->path[g->n++] = path;
     path->taken = true;
-}
-
-static Local *put_number(Sweep *w, NodeList *to, const char *name, Expr *value)
-{
-    Local *l = loop_local(w->s->p, name, T_i64, 1);
-
-    lower_append(w->s->p, to,
-                 loop_node(w->s->p, &(Node){ .kind = N_LET,
-                                             .label = w->loop->label,
-                                             .local = l,
-                                             .value = value }));
-    return l;
 }
 
 /* The place of a value of the entry that is swept. */
@@ -311,7 +301,7 @@ Buf *lower_work(Prog *p, const Buf *beside, Type type, int64_t n)
 
     do {
         name.n = 0;
-        text_f(&name, "%s.work%d", beside->name, number++);
+        text_f(&name, "%.*s.work%d", (int)strcspn(beside->name, "."), beside->name, number++);
         taken = ir_find_symbol(p, name.s, name.n);
     } while (taken != NULL && taken->buf != NULL);
     b.name = name.s;
@@ -343,41 +333,62 @@ static void put_values(Sweep *w, NodeList *to)
     lower_append(p, to, lower_with_body(p, &entries, &body));
 }
 
-/* Tiles of about the same length: where number `tile` of them begins. */
-static Expr *begin_of(Sweep *w, Expr *tile, Local *count, Local *tiles)
+static Local *put_number(Segments *s, const Node *loop, NodeList *to, const char *name,
+                         Expr *value)
 {
-    Prog *p = w->s->p;
+    Local *l = loop_local(s->p, name, T_i64, 1);
+
+    lower_append(s->p, to,
+                 loop_node(s->p, &(Node){ .kind = N_LET,
+                                          .label = loop->label,
+                                          .local = l,
+                                          .value = value }));
+    return l;
+}
+
+/* Where number `tile` of the tiles begins. */
+static Expr *begin_of(Segments *s, const Node *loop, Expr *tile, Local *count, Local *tiles)
+{
+    Prog *p = s->p;
     Expr *before = ir_op2(p, OP_div, lower_mul(p, loop_use(p, count), tile), loop_use(p, tiles));
 
-    return lower_add(p, w->loop->lo, before);
+    return lower_add(p, loop->lo, before);
+}
+
+Node lower_open_tiles(Segments *s, const Node *loop, int most, NodeList *body, Local **first,
+                      Local **last)
+{
+    Prog *p = s->p;
+    Local *count = put_number(s, loop, &s->out, "count", lower_sub(p, loop->hi, loop->lo));
+    Local *many = put_number(s, loop, &s->out, "tiles",
+                             ir_op2(p, OP_div,
+                                    lower_add(p, loop_use(p, count), ir_int(p, most - 1)),
+                                    ir_int(p, most)));
+    Local *number = loop_local(p, "tile", T_i64, 1);
+    Expr *tile = loop_use(p, number);
+
+    *first = put_number(s, loop, body, "first", begin_of(s, loop, tile, count, many));
+    *last = put_number(s, loop, body, "last",
+                       begin_of(s, loop, lower_add(p, tile, ir_int(p, 1)), count, many));
+    return (Node){ .kind = N_FOR,
+                   .label = loop->label,
+                   .local = number,
+                   .lo = ir_int(p, 0),
+                   .hi = loop_use(p, many) };
 }
 
 static void put_tiles(Sweep *w, const Group *group, int n)
 {
     Prog *p = w->s->p;
-    Node tiles = { .kind = N_FOR, .label = w->loop->label };
     NodeList body = { 0 };
-    Local *count = put_number(w, &w->s->out, "count", lower_sub(p, w->loop->hi, w->loop->lo));
-    Local *many;
-    Expr *tile;
+    Node tiles = lower_open_tiles(w->s, w->loop, w->most, &body, &w->first, &w->last);
 
-    many = put_number(w, &w->s->out, "tiles",
-                      ir_op2(p, OP_div, lower_add(p, loop_use(p, count), ir_int(p, w->most - 1)),
-                             ir_int(p, w->most)));
-    tiles.local = loop_local(p, "tile", T_i64, 1);
-    tile = loop_use(p, tiles.local);
-    w->first = put_number(w, &body, "first", begin_of(w, tile, count, many));
-    w->last = put_number(w, &body, "last",
-                         begin_of(w, lower_add(p, tile, ir_int(p, 1)), count, many));
     for (int i = 0; i < n; i++)
         put_group(w, (Group *)&group[i]);
     lower_append_all(p, &w->s->out, &w->before);
     put_values(w, &body);
-    lower_make_rows(&(TileOf){ w->s, w->entry, w->first, w->last, w->most, w->path, w->n },
-                    &w->body, &body);
+    lower_make_rows(&(TileOf){ w->s, w->entry, w->first, w->last, w->most }, &w->body, &body);
     lower_append_all(p, &body, &w->body);
-    tiles.lo = ir_int(p, 0);
-    tiles.hi = loop_use(p, many);
     lower_append(p, &w->s->out, lower_with_body(p, &tiles, &body));
 }
 

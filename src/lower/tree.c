@@ -42,6 +42,15 @@ bool lower_reads(Prog *p, Expr *e, const Buf *b)
     return seen[1] != NULL;
 }
 
+bool lower_touches(Prog *p, const Node *n, const Buf *b)
+{
+    const Buf *seen[2] = { b, NULL };
+    Memo met = { 0 };
+
+    loop_visit(p, n, see_read, seen, &met);
+    return seen[1] != NULL;
+}
+
 bool lower_has_registers(const Node *n)
 {
     bool has = n->kind == N_STORE && n->out->op == OP_local;
@@ -244,6 +253,16 @@ Node *lower_renamed(Prog *p, Node *n)
         return n;
     n = rename_lets(p, n, &memo);
     return loop_rewrite(p, n, same, NULL, &memo);
+}
+
+Local *lower_place(Expr *e)
+{
+    const Buf *b = e->op == OP_cell && e->buf->of_k >= 0 && e->buf->nfull == 0 ? e->buf : NULL;
+
+    if (b != NULL && b->of != NULL &&
+        (b->of->coord[b->of_k].once || (b->of->from != NULL && b->of->from_k >= 0 && b->of_k == 0)))
+        e = e->arg[0];
+    return e->op == OP_local ? (Local *)e->local : NULL;
 }
 
 Expr *lower_entries(Prog *p, const Node *phase, const Node *n)

@@ -44,6 +44,8 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
     k = lower_positions(s->prog);
     ir_check(s->prog);
     lower_unroll(k);
+    if ((s->exact || s->tolerance > 0) && s->seed % 37 != 0)
+        lower_within(k);
     if ((s->exact || s->tolerance > 0) && s->seed % 11 != 0)
         lower_parts(k);
     lower_loops(k);

@@ -3,8 +3,7 @@
  *
  * lower/made.c, flat.c: which temporaries are made in the sweeps that read them, and which stay;
  * which loops are one range.  A wrong yes is a wrong result; a wrong no is slower code only. */
-#include "lower/lower_int.h"
-#include "unit/ir_bed.h"
+#include "unit/rows_bed.h"
 
 #define HEAD                                                         \
     "program p(m, n) stage loops\n"                                  \
@@ -21,12 +20,7 @@
     "        for u in 0..8\n"                                                      \
     "            Z[i * 24 + u + 16] += X[E.j[e] * 24 + u + 16] * W[" at " + u + 16]\n"
 
-typedef struct Case {
-    const char *body;
-    bool gone; /* the temporary */
-} Case;
-
-static const Case made[] = {
+static const RowsCase made[] = {
     { FIRST SUM SWEEP("e * 24"), true },
     { FIRST "phase w for e in 0..size(E)\n    for l in 0..3\n        for u in 0..24\n"
             "            W[e * 24 + u] += H[e * 3 + l] * M[l * 24 + u]\n" SWEEP("e * 24"),
@@ -76,51 +70,16 @@ static const Case made[] = {
       false },
 };
 
-static bool has_array(Prog *p, const char *name)
-{
-    int n;
-    Buf **all = loop_arrays(p, &n);
-
-    for (int i = 0; i < n; i++)
-        if (strcmp(all[i]->name, name) == 0)
-            return true;
-    return false;
-}
-
-static Kernel kernel_of(Bed *b, const char *head, const char *body)
-{
-    char text[4000];
-    Kernel k = { 0 };
-
-    snprintf(text, sizeof text, "%s%s", head, body);
-    k.p = bed_read(b, text);
-    k.n = k.p->nphase;
-    k.phase = arena_copy(&b->arena, k.p->phase, (size_t)k.n * sizeof *k.phase);
-    return k;
-}
-
 static bool is_gone(const char *body, LowerTile how)
 {
-    Bed b;
-    Kernel k;
-    bool gone = false;
-
-    bed_open(&b);
-    k = kernel_of(&b, HEAD, body);
-    if (CATCH(&b.err, lower_segments(&k, how); loop_check(k.p); gone = !has_array(k.p, "W")) !=
-        ST_OK)
-        test_fail(__FILE__, __LINE__, "%s\n%s", b.err.msg, body);
-    bed_close(&b);
-    return gone;
+    return rows_are_gone(lower_segments, HEAD, body, how);
 }
 
 TEST(rows_are_made_in_sweeps_where_nothing_else_reads_them)
 {
     LowerTile how = { .bytes = 32, .registers = 8, .all = 16, .sweep = 8 };
 
-    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
-        if (is_gone(made[i].body, how) != made[i].gone)
-            test_fail(__FILE__, __LINE__, "%s %s", made[i].gone ? "stays:" : "goes:", made[i].body);
+    rows_check(lower_segments, HEAD, made, sizeof made / sizeof *made, how);
 }
 
 TEST(rows_stay_where_tiles_of_them_are_large)
@@ -166,7 +125,7 @@ TEST(ranges_in_line_are_one_loop)
 
         snprintf(body, sizeof body, "phase a\n    for t in 0..3\n        %s", ranges[i].body);
         bed_open(&b);
-        k = kernel_of(&b, TABLES, body);
+        k = rows_kernel(&b, TABLES, body);
         if (CATCH(&b.err, lower_unroll(&k)) != ST_OK)
             test_fail(__FILE__, __LINE__, "%s", b.err.msg);
         if (count_loops(k.phase[0]) != ranges[i].loops)

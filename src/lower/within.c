@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Rows used where they are made: a temporary with a row for each entry that one phase adds up, and
+ * that other phases only read at the row of the entry they are at, as the gradient by weights that
+ * are themselves computed.  The phases become one, over the rows and their entries, and the row an
+ * array of the iteration: nothing has a row for each entry any more.  What they add to elements of
+ * all iterations is for parts.c.  Needs stage positions, and a plan; gives a program of that
+ * stage. */
+#include "lower/lower_int.h"
+
+enum { MOST_BYTES = 1 << 14, MOST_SHARED = 1 << 18, MOST_LOOPS = 16 };
+
+typedef struct User { /* a phase that reads the rows */
+    int at;
+    Node *row, *entry;       /* its loops over rows and over their entries, */
+    Node *loop[MOST_LOOPS]; /* and all others, which have constant ends */
+    int n;
+    Node *inner; /* the innermost of all, around its sums */
+} User;
+
+typedef struct Within {
+    Kernel *k;
+    Buf *buf, *work;
+    int begin;        /* the phase that begins the rows, */
+    int *make, nmake; /* those that add to them, */
+    User *user;       /* and those that read them */
+    int n;
+    int64_t width;
+    bool shared; /* something is added to elements that all iterations have */
+} Within;
+
+typedef struct Meeting {
+    const Node *other;
+    const Buf *but;
+    bool any; /* of what the other phase writes */
+} Meeting;
+
+static void see_meeting(Expr *e, void *ctx)
+{
+    Meeting *m = ctx;
+
+    m->any = m->any || (e->op == OP_cell && e->buf != m->but && loop_writes(m->other, e->buf));
+}
+
+static bool meets(Prog *p, const Node *n, const Node *other, const Buf *but)
+{
+    Meeting m = { .other = other, .but = but };
+    Memo met = { 0 };
+
+    loop_visit(p, n, see_meeting, &m, &met);
+    return m.any;
+}
+
+/* Whether the phase begins all rows with one value. */
+static bool is_begin(Within *w, const Node *n)
+{
+    Prog *p = w->k->p;
+    const Node *in = n->kind == N_FOR && n->nbody == 1 ? n->body[0] : n, *s;
+    Dim dim[IR_MAX_FULL];
+
+    if (in == n || in->kind != N_FOR || in->nbody != 1 || n->lo != ir_int(p, 0) ||
+        in->lo != ir_int(p, 0) || ir_dims(w->buf, dim) != 2 || in->hi->op != OP_int ||
+        in->hi != lower_dim_extent(p, w->buf, dim[1]) ||
+        n->hi != lower_dim_extent(p, w->buf, dim[0]))
+        return false;
+    s = in->body[0];
+    w->width = in->hi->i;
+    return s->kind == N_STORE && s->op == A_SET && s->nat == 0 && s->out->op == OP_cell &&
+           s->out->buf == w->buf && s->value->nargs == 0 && s->value->op != OP_local &&
+           s->out->arg[0] == loop_use(p, n->local) && s->out->arg[1] == loop_use(p, in->local);
+}
+
+typedef struct Rows {
+    Expr *row;
+    const Buf *buf;
+    bool good;
+} Rows;
+
+static void see_row(Expr *e, void *ctx)
+{
+    Rows *r = ctx;
+
+    if (e->op == OP_cell && e->buf == r->buf)
+        r->good = r->good && e->arg[0] == r->row;
+}
+
+/* Whether all elements of the array that are mentioned are of the entry's row. */
+static bool at_row(const Within *w, const Node *n, Local *entry)
+{
+    Rows r = { loop_use(w->k->p, entry), w->buf, true };
+    Memo met = { 0 };
+
+    loop_visit(w->k->p, n, see_row, &r, &met);
+    return r.good;
+}
+
+/* Whether all that is stored below n are sums, and none is read again. */
+static bool are_sums(const Within *w, const Node *n, const Node *phase)
+{
+    bool good = n->kind == N_FOR ? n->how == FOR_SERIAL && n->lanes <= 1
+                                 : n->kind == N_STORE && n->op == A_ADD && n->nat == 0 &&
+                                       n->out->op == OP_cell && ir_type[n->out->buf->type].floats;
+    Memo kept = { 0 };
+
+    if (n->kind == N_STORE)
+        good = good && lower_is_kept(w->k->p, phase, n->value, &kept);
+    for (int i = 0; i < n->nbody && good; i++)
+        good = are_sums(w, n->body[i], phase);
+    return good;
+}
+
+/* The phase whose rows and entries all of them have. */
+static const Node *first_of(const Within *w)
+{
+    return w->k->phase[w->make[0]];
+}
+
+static bool is_make(const Within *w, const Node *n)
+{
+    return n->kind == N_FOR && n->how == FOR_PARALLEL && !n->scheduled && n->nbody == 1 &&
+           !lower_has_registers(n) && lower_entries(w->k->p, n, n->body[0]) != NULL &&
+           (w->nmake == 0 || n->body[0]->lo->buf == first_of(w)->body[0]->lo->buf) &&
+           are_sums(w, n->body[0], n) && at_row(w, n->body[0], n->body[0]->local);
+}
+
+/* Whether the sum is not the entry's own. */
+static bool is_shared(const User *u, Expr *out)
+{
+    return lower_place(out->arg[0]) != u->entry->local;
+}
+
+/* Whether it is one of few elements, which no row has for itself: sums of a row are better kept in
+ * registers while its entries pass. */
+static bool may_share(const Within *w, const User *u, Expr *out)
+{
+    Prog *p = w->k->p;
+    Dim dim[IR_MAX_FULL];
+    int n = ir_dims(out->buf, dim);
+    int64_t all = 1;
+
+    for (int d = 0; d < n; d++) {
+        Expr *extent = lower_dim_extent(p, out->buf, dim[d]);
+
+        if (lower_mentions(p, out->arg[d], u->row->local) ||
+            lower_mentions(p, out->arg[d], u->entry->local) || extent->op != OP_int ||
+            int_mul(all, extent->i, &all) || all > MOST_SHARED)
+            return false;
+    }
+    return true;
+}
+
+/* Sorts the loops of a phase that does nothing but sums in the innermost one. */
+static bool take_loops(const Within *w, Node *n, User *u)
+{
+    const Node *make = first_of(w);
+
+    for (;; n = n->body[0]) {
+        if (n->kind != N_FOR || n->nbody == 0 || n->lanes > 1)
+            return false;
+        if (u->row != NULL && u->entry == NULL && n->lo->op == OP_cell &&
+            n->lo->buf == make->body[0]->lo->buf &&
+            lower_entries(w->k->p, u->row, n) != NULL)
+            u->entry = n;
+        else if (u->row == NULL && n->lo == make->lo && n->hi == make->hi)
+            u->row = n;
+        else if (n->lo->op == OP_int && n->hi->op == OP_int && u->n < MOST_LOOPS)
+            u->loop[u->n++] = n;
+        else
+            return false;
+        if (n->body[0]->kind != N_FOR || n->nbody > 1)
+            break;
+    }
+    u->inner = n;
+    return u->entry != NULL && u->n > 0;
+}
+
+static bool take_user(Within *w, int at, User *u)
+{
+    Node *n = w->k->phase[at];
+
+    *u = (User){ .at = at };
+    if (n->scheduled || !take_loops(w, n, u) || !at_row(w, n, u->entry->local))
+        return false;
+    for (int i = 0; i < u->inner->nbody; i++) {
+        const Node *s = u->inner->body[i];
+
+        if (s->kind != N_STORE || !are_sums(w, s, n) ||
+            (is_shared(u, s->out) && !may_share(w, u, s->out)))
+            return false;
+        w->shared = w->shared || is_shared(u, s->out);
+    }
+    return true;
+}
+
+/* Whether the phase becomes a part of the one. */
+static bool is_moved(const Within *w, int phase)
+{
+    bool moved = false;
+
+    for (int i = 0; i < w->nmake; i++)
+        moved = moved || w->make[i] == phase;
+    for (int i = 0; i < w->n; i++)
+        moved = moved || w->user[i].at == phase;
+    return moved;
+}
+
+/* Whether all of them can wait for the last: nothing in between has to do with them, and nothing
+ * but the rows goes from one to another. */
+static bool can_wait(const Within *w)
+{
+    const Kernel *k = w->k;
+    int last = w->user[w->n - 1].at;
+
+    for (int i = w->make[0]; i < last; i++)
+        for (int j = i + 1; j <= last && is_moved(w, i); j++)
+            if (meets(k->p, k->phase[i], k->phase[j], is_moved(w, j) ? w->buf : NULL) ||
+                meets(k->p, k->phase[j], k->phase[i], is_moved(w, j) ? w->buf : NULL) ||
+                loop_builds(k->phase[j]) != NULL)
+                return false;
+    return true;
+}
+
+/* Finds the phases of an array; false: it is not such a one. */
+static bool find_phases(Within *w)
+{
+    Kernel *k = w->k;
+
+    w->make = arena_array(k->p->arena, k->n, sizeof *w->make);
+    w->user = arena_array(k->p->arena, k->n, sizeof *w->user);
+    for (int i = 0; i < k->n; i++) {
+        if (!lower_touches(k->p, k->phase[i], w->buf))
+            continue;
+        if (w->begin < 0 && is_begin(w, k->phase[i]))
+            w->begin = i;
+        else if (loop_writes(k->phase[i], w->buf) && w->begin >= 0 && w->n == 0 &&
+                 is_make(w, k->phase[i]))
+            w->make[w->nmake++] = i;
+        else if (w->nmake == 0 || loop_writes(k->phase[i], w->buf) ||
+                 !take_user(w, i, &w->user[w->n++]))
+            return false;
+    }
+    return w->n > 0 && w->width <= MOST_BYTES / ir_type[w->buf->type].bytes && can_wait(w);
+}
+
+static Expr *in_work(Prog *p, Expr *e, void *ctx)
+{
+    const Within *w = ctx;
+    Expr *at;
+
+    if (e->op != OP_cell || e->buf != w->buf)
+        return e;
+    at = e->arg[1];
+    return loop_cell(p, w->work, &at, 1, 1);
+}
+
+static Node *begin_row(const Within *w)
+{
+    Prog *p = w->k->p;
+    const Node *phase = w->k->phase[w->begin];
+    Node *s = loop_replace(p, phase->body[0]->body[0], phase->local, ir_int(p, 0));
+    NodeList body = { 0 };
+    Memo memo = { 0 };
+
+    lower_append(p, &body, loop_rewrite(p, s, in_work, (void *)w, &memo));
+    return lower_with_body(p, phase->body[0], &body);
+}
+
+/* What another phase does for an entry, as a part of the first. */
+static Node *moved(const Within *w, Node *n, const Local *row, const Local *entry)
+{
+    Prog *p = w->k->p;
+    Memo memo = { 0 };
+
+    n = loop_replace(p, n, row, loop_use(p, first_of(w)->local));
+    n = loop_replace(p, n, entry, loop_use(p, first_of(w)->body[0]->local));
+    return loop_fresh(p, loop_rewrite(p, n, in_work, (void *)w, &memo));
+}
+
+/* One sum of a phase that uses the row, inside its other loops. */
+static Node *use_row(const Within *w, const User *u, Node *sum)
+{
+    Prog *p = w->k->p;
+
+    for (int i = u->n - 1; i >= 0; i--) {
+        NodeList body = { 0 };
+        Node loop = *u->loop[i];
+
+        lower_append(p, &body, sum);
+        loop.how = FOR_SERIAL;
+        loop.why = NULL;
+        sum = lower_with_body(p, &loop, &body);
+    }
+    return moved(w, sum, u->row->local, u->entry->local);
+}
+
+/* The phase of all: where iterations add to the same elements it is serial, for parts.c. */
+static Node *fused(Within *w)
+{
+    Prog *p = w->k->p;
+    NodeList body = { 0 }, all = { 0 };
+    Node phase = *first_of(w);
+
+    w->work = lower_work(p, w->buf, w->buf->type, w->width);
+    lower_append(p, &body, begin_row(w));
+    for (int i = 0; i < w->nmake; i++) {
+        const Node *make = w->k->phase[w->make[i]], *entries = make->body[0];
+
+        for (int k = 0; k < entries->nbody; k++)
+            lower_append(p, &body, moved(w, entries->body[k], make->local, entries->local));
+    }
+    for (int i = 0; i < w->n; i++)
+        for (int k = 0; k < w->user[i].inner->nbody; k++)
+            lower_append(p, &body, use_row(w, &w->user[i], w->user[i].inner->body[k]));
+    lower_append(p, &all, lower_with_body(p, phase.body[0], &body));
+    phase.how = w->shared ? FOR_SERIAL : FOR_PARALLEL;
+    return lower_with_body(p, &phase, &all);
+}
+
+static void use_within(Kernel *k, Buf *b)
+{
+    Within w = { .k = k, .buf = b, .begin = -1 };
+    Node *phase;
+    int n = 0;
+
+    if (b->kind != B_TEMP || (b->type != T_f32 && b->type != T_f64) || !find_phases(&w))
+        return;
+    phase = fused(&w);
+    for (int i = 0; i < k->n; i++)
+        if (i == w.user[w.n - 1].at)
+            k->phase[n++] = phase;
+        else if (i != w.begin && !is_moved(&w, i))
+            k->phase[n++] = k->phase[i];
+    k->n = n;
+}
+
+void lower_within(Kernel *k)
+{
+    for (int i = 0; i < k->p->nbuf; i++)
+        use_within(k, k->p->buf[i]);
+    lower_done(k, k->p->stage);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * lower/within.c, used.c: which rows of entries are used where they are made, and which stay an
+ * array of all entries.  A wrong yes is a wrong result; a wrong no costs memory only. */
+#include "unit/rows_bed.h"
+
+#define HEAD                                                                                   \
+    "program p(m, n) stage positions\n"                                                        \
+    "axis I = m, E(I) = seg : j < n, place < n once, F(I) = seg : k < n\n"                        \
+    "f32 X[n, 8], H[E, 3], M[3, 8], Y[E, 3]; inout f32 Z[I, 8], G[E, 3], D[3, 8], B[n, 3], "   \
+    "C[n, 8], S[600, 600], O[E, 8]\n"                                                          \
+    "temp f32 W[E, 8]\n"
+#define FIRST "phase a for x in 0..size(E)\n    for y in 0..8\n        W[x, y] = 0.0\n"
+#define ROWS "phase w for i in 0..m balance E.start\n    for e in E.start[i]..E.start[i + 1]\n"
+#define MAKE ROWS "        for u in 0..8\n            W[e, u] += X[E.j[e], u]\n"
+#define AGAIN ROWS "        for u in 0..4\n            W[e, u] += Z[i, u]\n"
+#define USE(sum)                                                                            \
+    "phase u for l in 0..3\n    for i in 0..m\n        for e in E.start[i]..E.start[i + 1]\n" \
+    "            for u in 0..8\n                " sum "\n"
+#define OWN "G[e, l] += W[e, u] * M[l, u]"
+#define ALL "D[l, u] += W[e, u] * H[e, l]"
+
+static const RowsCase cases[] = {
+    { FIRST MAKE USE(OWN), true },
+    { FIRST MAKE USE(ALL), true },
+    { FIRST MAKE USE("B[E.place[e], l] += W[e, u] * M[l, u]"), true },
+    { FIRST MAKE USE(OWN "\n                " ALL), true },
+    { FIRST MAKE AGAIN USE(OWN) USE(ALL), true },
+    { FIRST MAKE "phase u for u in 0..8\n    for i in 0..m\n"
+                 "        for e in E.start[i]..E.start[i + 1]\n            D[0, u] += W[e, u]\n",
+      true },
+    /* what is between has nothing to do with it, or has */
+    { FIRST MAKE "phase b for x in 0..3\n    for y in 0..8\n        D[x, y] = 1.0\n" USE(ALL),
+      true },
+    { FIRST AGAIN "phase b for x in 0..m\n    for y in 0..8\n        Z[x, y] = 1.0\n" USE(ALL),
+      false },
+    { FIRST MAKE USE(OWN) "phase b for x in 0..size(E)\n    for y in 0..3\n"
+                          "        G[x, y] = 1.0\n" USE(ALL),
+      false },
+    { FIRST ROWS "        for u in 0..8\n            W[e, u] += D[0, u]\n" USE(ALL), false },
+    { FIRST MAKE USE("G[e, l] += W[e, u] * D[l, u]") USE(ALL), false },
+    /* read by what is no product of the entry's */
+    { FIRST MAKE, false },
+    { FIRST MAKE USE(OWN) "phase r for e in 0..size(E)\n    G[e, 0] += W[e, 0]\n",
+      false },
+    { FIRST MAKE USE("G[e, l] += W[E.place[e], u]"), false },
+    { FIRST MAKE USE("Z[i, l] += W[e, u] * M[l, u]"), false },
+    { FIRST MAKE USE("C[E.j[e], l] += W[e, u] * M[l, u]"), false },
+    { FIRST MAKE USE("G[e, l] max= W[e, u] * M[l, u]"), false },
+    { FIRST MAKE USE("G[e, l] += W[e, u] * G[e, l]"), false },
+    { FIRST MAKE USE("S[l, u] += W[e, u]"), false },
+    { FIRST MAKE "phase u for i in 0..m\n    for e in E.start[i]..E.start[i + 1]\n"
+                 "        G[e, 0] += W[e, 0]\n",
+      false },
+    { FIRST MAKE "phase u for l in 0..3\n    for i in 0..m\n"
+                 "        for e in F.start[i]..F.start[i + 1]\n            for u in 0..8\n"
+                 "                D[l, u] += W[e, u]\n",
+      false },
+    { FIRST MAKE "phase u for l in 0..n\n    for i in 0..m\n"
+                 "        for e in E.start[i]..E.start[i + 1]\n            for u in 0..8\n"
+                 "                B[l, 0] += W[e, u]\n",
+      false },
+    { FIRST MAKE "phase u for i in 0..m\n    for e in E.start[i]..E.start[i + 1]\n"
+                 "        for u in 0..8\n            if W[e, u] > 0.0\n"
+                 "                O[e, u] += 1.0\n",
+      false },
+    /* made by what is no sum of the entry's, begun otherwise, or written again */
+    { FIRST ROWS "        for u in 0..8\n            W[e, u] max= X[E.j[e], u]\n" USE(OWN), false },
+    { FIRST ROWS "        for u in 0..8\n            W[E.place[e], u] += X[E.j[e], u]\n" USE(OWN),
+      false },
+    { FIRST ROWS "        for u in 0..8\n            W[e, u] += W[e, u]\n" USE(OWN), false },
+    { FIRST MAKE USE(OWN) AGAIN, false },
+    { "phase a for x in 0..size(E)\n    for y in 0..8\n        W[x, y] = Y[x, 0]\n" MAKE USE(OWN),
+      false },
+    { "phase a for x in 0..size(E)\n    for y in 0..7\n        W[x, y] = 0.0\n" MAKE USE(OWN),
+      false },
+    { "phase a for x in 0..size(E)\n    W[x, 0] = 0.0\n" MAKE USE(OWN), false },
+};
+
+static void lower_all(Kernel *k, LowerTile how)
+{
+    lower_within(k);
+    loop_check(k->p);
+    lower_parts(k);
+    loop_check(k->p);
+    lower_loops(k);
+    loop_check(k->p);
+    lower_segments(k, how);
+    loop_check(k->p);
+}
+
+TEST(rows_are_used_where_they_are_made)
+{
+    LowerTile how = { .bytes = 32, .registers = 8, .all = 16, .sweep = 8 };
+
+    rows_check(lower_all, HEAD, cases, sizeof cases / sizeof *cases, how);
+    how.sweep = 0;
+    CHECK(rows_are_gone(lower_all, HEAD, cases[0].body, how));
+}
