@@ -91,6 +91,11 @@ static void vectors(Kernel *k, const Aim *aim)
     lower_vectors(k, aim->isa->bytes);
 }
 
+static void items(Kernel *k, const Aim *aim)
+{
+    lower_items(k, aim->isa->bytes);
+}
+
 static void ahead(Kernel *k, const Aim *aim)
 {
     lower_ahead(k, aim->sched.step[SCHED_AHEAD]);
@@ -159,6 +164,8 @@ const Pass api_pass[] = {
       lower_together, NULL },
     { "blocks", "what one element gets is added up first", STAGE_LOOPS, STAGE_LOOPS, lower_blocks,
       NULL },
+    { "items", "straight-line phases run several iterations at once", STAGE_LOOPS, STAGE_LOOPS,
+      NULL, items },
     { "ahead", "rows that will be gathered are asked for early", STAGE_LOOPS, STAGE_LOOPS, NULL,
       ahead },
     { "streams", "results that nothing reads go past the caches", STAGE_LOOPS, STAGE_LOOPS, NULL,
@@ -191,8 +198,8 @@ static bool arranges(const Pass *s)
 {
     return s->plain == lower_within || s->plain == lower_parts || s->plain == lower_joins ||
            s->run == segments || s->run == tiles || s->plain == lower_keeps || s->run == rows ||
-           s->run == panels ||
-           s->run == vectors || s->plain == lower_together || s->run == ahead || s->run == jams;
+           s->run == panels || s->run == vectors || s->plain == lower_together ||
+           s->run == items || s->run == ahead || s->run == jams;
 }
 
 static void run(const Pass *s, Kernel *k, const Aim *aim)

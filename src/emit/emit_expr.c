@@ -201,15 +201,19 @@ static void put_inside(Emit *o, Expr *e)
 
 static void put_logic(Emit *o, Expr *e)
 {
-    if (is_inside(e)) {
+    bool lanes = emit_is_vector(o, e);
+
+    if (!lanes && is_inside(e)) {
         put_inside(o, e);
         return;
     }
     for (int i = 0; i < 2; i++) {
         bool bare = e->arg[i]->op == e->op;
 
-        text_str(o->out, i == 0 ? "" : e->op == OP_and ? " && " : " || ");
-        emit_expr(o, e->arg[i], bare ? L_OR : L_COMPARE);
+        if (i > 0)
+            text_str(o->out, lanes ? e->op == OP_and ? " & " : " | "
+                             : e->op == OP_and ? " && " : " || ");
+        emit_expr(o, e->arg[i], lanes ? L_PRIMARY : bare ? L_OR : L_COMPARE);
     }
 }
 
@@ -268,8 +272,26 @@ static bool is_never_reached(Expr *e)
     return e->op >= OP_neg && e->op <= OP_mod && e->type == T_i64 && !ir_const_int(e, &v);
 }
 
+/* Of lanes both sides are there, and bits choose. */
+static void put_choice(Emit *o, Expr *e, Type as)
+{
+    const char *bits = as == T_f32 ? "32" : "64";
+
+    text_f(o->out, "weft_select_vf%s((weft_vi%s)", bits, bits);
+    emit_expr(o, e->arg[0], L_PRIMARY);
+    for (int i = 1; i < 3; i++) {
+        text_str(o->out, ", ");
+        emit_operand(o, e->arg[i], as, L_SELECT);
+    }
+    text_char(o->out, ')');
+}
+
 static void put_select(Emit *o, Expr *e, Type as)
 {
+    if (emit_is_vector(o, e)) {
+        put_choice(o, e, as);
+        return;
+    }
     emit_expr(o, e->arg[0], L_OR);
     text_str(o->out, " ? ");
     emit_as(o, e->arg[1], as, L_OR);
@@ -317,7 +339,7 @@ static void put_op(Emit *o, Expr *e)
     case OP_and:
     case OP_or: put_logic(o, e); break;
     case OP_not:
-        text_char(o->out, '!');
+        text_char(o->out, emit_is_vector(o, e) ? '~' : '!');
         emit_expr(o, e->arg[0], L_PRIMARY);
         break;
     case OP_f32:

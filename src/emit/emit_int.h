@@ -91,6 +91,9 @@ bool emit_strided_open(Emit *, const Node *store);
 void emit_strided_close(Emit *, const Node *store);
 void emit_pays(Emit *, const Node *store); /* the last argument of a store past the caches */
 
+/* emit_turn.c: weft_columns_f32 and weft_rows_f32, which load and store a square of rows. */
+void emit_turn_functions(Text *, Type, int lanes);
+
 /* emit_part.c: lists that are too long for one function. */
 bool emit_is_long(const Emit *, Node *const *, int n);
 void emit_parts(Emit *, Node *const *, int n);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Elements that are several apart from lane to lane.  Where a vector loop uses all that lie between
- * two iterations, a window, they are loaded as registers of neighbours and taken apart there, and
- * put together again when they are stored; the functions that do so are written for each distance.
- * Others are loaded and stored one by one. */
+ * Elements that are several apart from lane to lane.  Where a vector loop uses as many neighbours
+ * as there are lanes, a square, each lane's are one register, and the square is turned.  Where it
+ * uses all that lie between two iterations, a window, they are loaded as registers of neighbours
+ * and taken apart there, and put together again when they are stored; the functions that do so are
+ * written for each distance.  Others are loaded and stored one by one. */
 #include "emit/emit_int.h"
 
 typedef struct Cells { /* elements of a loop body, each once */
     Expr **cell;
     LoopIndex *x;
-    int *window;
+    int *square, *window;
     bool *done; /* loaded; stored */
     int n, cap;
 } Cells;
@@ -34,29 +35,60 @@ static bool is_strided(Expr *cell, const Local *v, LoopIndex *x)
     return loop_index_of(cell, v, x) && x->stride != 0 && x->stride != 1;
 }
 
+static void append(Emit *o, Cells *c, Expr *cell, const LoopIndex *x)
+{
+    int cap = c->cap;
+
+    c->cell = arena_grow(o->p->arena, c->cell, c->n, &cap, sizeof *c->cell);
+    c->x = arena_grow(o->p->arena, c->x, c->n, &c->cap, sizeof *c->x);
+    c->cell[c->n] = cell;
+    c->x[c->n++] = *x;
+}
+
 static void add(Emit *o, Cells *c, Expr *cell, const Local *v)
 {
     LoopIndex x;
 
-    if (!is_strided(cell, v, &x) || find(c, cell) >= 0 || ir_type[cell->buf->type].bytes < 4)
-        return;
-    if (c->n == c->cap) {
-        int cap = c->cap;
-
-        c->cell = arena_grow(o->p->arena, c->cell, c->n, &cap, sizeof *c->cell);
-        cap = c->cap;
-        c->x = arena_grow(o->p->arena, c->x, c->n, &cap, sizeof *c->x);
-        c->cap = cap;
-    }
-    c->cell[c->n] = cell;
-    c->x[c->n++] = x;
+    if (is_strided(cell, v, &x) && find(c, cell) < 0 && ir_type[cell->buf->type].bytes >= 4)
+        append(o, c, cell, &x);
 }
 
-static void place_windows(Emit *o, Cells *c)
+/* Loads what lies between elements that are loaded, too, where that makes them whole. */
+static void fill_gaps(Emit *o, Cells *c)
 {
+    int *like = NULL, n;
+    LoopIndex *gap = loop_gaps(o->p, c->x, c->n, &like, &n);
+
+    for (int i = 0; i < n; i++) {
+        Expr *near = c->cell[like[i]],
+             *by = ir_int(o->p, gap[i].constant - c->x[like[i]].constant),
+             *at = ir_op2(o->p, OP_add, near->arg[0], by);
+
+        append(o, c, loop_cell(o->p, near->buf, &at, 1, near->k), &gap[i]);
+    }
+}
+
+static void drop_window(Cells *c, int window)
+{
+    for (int i = 0; i < c->n; i++)
+        if (c->window[i] == window)
+            c->window[i] = -1;
+}
+
+/* A square is of all lanes, so that the rest of a loop has windows alone; elsewhere it is one of
+ * the two. */
+static void place(Emit *o, Cells *c, int lanes)
+{
+    c->square = arena_array(o->p->arena, c->n, sizeof *c->square);
     c->window = arena_array(o->p->arena, c->n, sizeof *c->window);
     c->done = arena_array(o->p->arena, c->n, sizeof *c->done);
+    loop_columns(o->p, c->x, c->n, lanes, c->square);
     loop_windows(o->p, c->x, c->n, c->window);
+    for (int i = 0; i < c->n; i++)
+        if (o->masked)
+            c->square[i] = -1;
+        else if (c->square[i] >= 0)
+            drop_window(c, c->window[i]);
 }
 
 typedef struct Loads {
@@ -101,8 +133,9 @@ static Strides *strides_of(Emit *o, const Node *loop)
                 add(o, &s->load, n->out, loop->local);
         }
     }
-    place_windows(o, &s->load);
-    place_windows(o, &s->store);
+    fill_gaps(o, &s->load);
+    place(o, &s->load, loop->lanes);
+    place(o, &s->store, loop->lanes);
     return s;
 }
 
@@ -126,6 +159,77 @@ static int member(const Cells *c, int i, int k)
 static int stride_of(const Cells *c, int i)
 {
     return (int)c->x[i].stride;
+}
+
+/* The element that is k further on than i; it may be in the square before. */
+static int neighbour(const Cells *c, int i, int k)
+{
+    int j = 0;
+
+    while (c->x[j].constant != c->x[i].constant + k || !loop_is_near(&c->x[j], &c->x[i]))
+        j++;
+    return j;
+}
+
+/* name(place, elements between rows. */
+static void open_square(Emit *o, const Cells *c, int first, const char *what)
+{
+    emit_line(o);
+    text_f(o->out, "weft_%s_%s(&", what, ir_type[c->cell[first]->buf->type].name);
+    emit_place(o, c->cell[first]);
+    text_f(o->out, ", %d", stride_of(c, first));
+}
+
+/* What has been loaded with another square already is not wanted. */
+static void load_square(Emit *o, Cells *c, int first)
+{
+    const char *type = emit_suffix(c->cell[first]->buf->type);
+    Text to = { .arena = o->p->arena };
+
+    for (int k = 0; k < o->step; k++) {
+        int j = neighbour(c, first, k);
+
+        if (c->done[j]) {
+            text_f(&to, ", &(weft_v%s){ 0 }", type);
+            continue;
+        }
+        c->done[j] = true;
+        emit_line(o);
+        text_f(o->out, "weft_v%s s%u;", type, (unsigned)c->cell[j]->id);
+        text_f(&to, ", &s%u", (unsigned)c->cell[j]->id);
+    }
+    open_square(o, c, first, "columns");
+    text_f(o->out, "%s);", to.s);
+}
+
+static bool is_whole(const Emit *o, const Cells *c, int first, int last)
+{
+    bool has = false, all = true;
+
+    for (int k = 0; k < o->step && all; k++) {
+        int j = neighbour(c, first, k);
+
+        has = has || j == last;
+        all = c->done[j];
+    }
+    return has && all;
+}
+
+/* The squares that are whole with element i go to memory. */
+static void store_squares(Emit *o, const Cells *c, int i)
+{
+    for (int first = 0; first < c->n; first++) {
+        bool begins = false;
+
+        for (int k = 0; k < c->n && !begins; k++)
+            begins = c->square[k] == first;
+        if (!begins || !loop_is_near(&c->x[first], &c->x[i]) || !is_whole(o, c, first, i))
+            continue;
+        open_square(o, c, first, "rows");
+        for (int k = 0; k < o->step; k++)
+            text_f(o->out, ", z%u", (unsigned)c->cell[neighbour(c, first, k)]->id);
+        text_str(o->out, ");");
+    }
 }
 
 /* name(place, how many elements, each member of the window). */
@@ -169,7 +273,11 @@ static void see_use(Expr *e, void *ctx)
     Cells *c = &o->strides->load;
     int i = e->op == OP_cell ? find(c, e) : -1;
 
-    if (i >= 0 && c->window[i] >= 0 && !c->done[i])
+    if (i < 0 || c->done[i])
+        return;
+    if (c->square[i] >= 0)
+        load_square(o, c, c->square[i]);
+    else if (c->window[i] >= 0)
         load_window(o, c, i);
 }
 
@@ -214,6 +322,12 @@ bool emit_strided_cell(Emit *o, Expr *e)
     return true;
 }
 
+/* Whether it goes to memory with others. */
+static bool is_held(const Cells *c, int i)
+{
+    return i >= 0 && (c->square[i] >= 0 || c->window[i] >= 0);
+}
+
 bool emit_strided_open(Emit *o, const Node *n)
 {
     int i = o->strides != NULL ? find(&o->strides->store, n->out) : -1;
@@ -222,7 +336,7 @@ bool emit_strided_open(Emit *o, const Node *n)
     if (n->out->op != OP_cell || o->vector == NULL || !is_strided(n->out, o->vector, &x))
         return false;
     emit_line(o);
-    if (i >= 0 && o->strides->store.window[i] >= 0) {
+    if (i >= 0 && is_held(&o->strides->store, i)) {
         text_f(o->out, "const weft_v%s z%u = ", emit_suffix((Type)n->out->type),
                (unsigned)n->out->id);
         return true;
@@ -235,16 +349,20 @@ bool emit_strided_open(Emit *o, const Node *n)
     return true;
 }
 
-/* A window goes to memory with its last member. */
+/* A window goes to memory with its last member, and so does a square. */
 void emit_strided_close(Emit *o, const Node *n)
 {
     int i = o->strides != NULL ? find(&o->strides->store, n->out) : -1;
     Cells *c = i >= 0 ? &o->strides->store : NULL;
 
-    text_str(o->out, c == NULL || c->window[i] < 0 ? ");" : ";");
-    if (c == NULL || c->window[i] < 0)
+    text_str(o->out, c == NULL || !is_held(c, i) ? ");" : ";");
+    if (c == NULL || !is_held(c, i))
         return;
     c->done[i] = true;
+    if (c->square[i] >= 0) {
+        store_squares(o, c, i);
+        return;
+    }
     for (int k = 0; k < stride_of(c, i); k++)
         if (!c->done[member(c, i, k)])
             return;
@@ -361,13 +479,30 @@ static void put_join(Text *t, const Shape *s, bool past)
 }
 
 typedef struct Written { /* by type, stride: what has been */
-    bool split[T_COUNT][LOOP_WINDOW + 1], join[T_COUNT][LOOP_WINDOW + 1];
+    bool split[T_COUNT][LOOP_WINDOW + 1], join[T_COUNT][LOOP_WINDOW + 1], turn[T_COUNT];
 } Written;
+
+static void put_turn(Emit *o, const Cells *c, int lanes, Written *w)
+{
+    for (int i = 0; i < c->n; i++) {
+        Type type = c->cell[i]->buf->type;
+
+        if (c->square[i] < 0 || w->turn[type])
+            continue;
+        emit_turn_functions(o->out, type, lanes);
+        w->turn[type] = true;
+    }
+}
 
 static void put_functions(Emit *o, const Node *loop, Written *w)
 {
     const Strides *s = strides_of(o, loop);
 
+    put_turn(o, &s->load, loop->lanes, w);
+    put_turn(o, &s->store, loop->lanes, w);
+    o->masked = true; /* the rest of the loop has windows where the loop has squares */
+    s = strides_of(o, loop);
+    o->masked = false;
     for (int i = 0; i < s->load.n; i++) {
         Shape all = { s->load.cell[i]->buf->type, stride_of(&s->load, i), loop->lanes, "" },
               some = { all.type, all.stride, all.lanes, "m" };

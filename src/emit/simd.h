@@ -36,6 +36,7 @@ typedef double weft_uf64 __attribute__((vector_size(WEFT_BYTES), aligned(8), may
 
 #define WEFT_USED __attribute__((unused))
 #define WEFT_FN static inline WEFT_USED
+#define WEFT_ALWAYS static inline __attribute__((always_inline, unused))
 /* A loop of n turns, written out. */
 #define WEFT_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)
@@ -206,8 +207,16 @@ WEFT_FN weft_vf64 weft_add_vf64(weft_vf64 a, weft_vf64 b) { return a + b; }
             x[i] = scalar(x[i]); \
         return x; \
     }
+#if defined(__AVX512F__)
+WEFT_FN weft_vf32 weft_sqrt_vf32(weft_vf32 x) { return (weft_vf32)_mm512_sqrt_ps((__m512)x); }
+WEFT_FN weft_vf64 weft_sqrt_vf64(weft_vf64 x) { return (weft_vf64)_mm512_sqrt_pd((__m512d)x); }
+#elif defined(__AVX__) && WEFT_BYTES == 32
+WEFT_FN weft_vf32 weft_sqrt_vf32(weft_vf32 x) { return (weft_vf32)_mm256_sqrt_ps((__m256)x); }
+WEFT_FN weft_vf64 weft_sqrt_vf64(weft_vf64 x) { return (weft_vf64)_mm256_sqrt_pd((__m256d)x); }
+#else
 WEFT_LANES(sqrt_vf32, float, 32, weft_vf32, sqrtf)
 WEFT_LANES(sqrt_vf64, double, 64, weft_vf64, sqrt)
+#endif
 WEFT_LANES(abs_vf32, float, 32, weft_vf32, fabsf)
 WEFT_LANES(abs_vf64, double, 64, weft_vf64, fabs)
 
@@ -232,6 +241,15 @@ WEFT_VCHOICE(max_vf32, weft_vf32, weft_vi32, >=)
 WEFT_VCHOICE(min_vf32, weft_vf32, weft_vi32, <=)
 WEFT_VCHOICE(max_vf64, weft_vf64, weft_vi64, >=)
 WEFT_VCHOICE(min_vf64, weft_vf64, weft_vi64, <=)
+
+WEFT_FN weft_vf32 weft_select_vf32(weft_vi32 yes, weft_vf32 a, weft_vf32 b)
+{
+    return (weft_vf32)(((weft_vi32)a & yes) | ((weft_vi32)b & ~yes));
+}
+WEFT_FN weft_vf64 weft_select_vf64(weft_vi64 yes, weft_vf64 a, weft_vf64 b)
+{
+    return (weft_vf64)(((weft_vi64)a & yes) | ((weft_vi64)b & ~yes));
+}
 
 /* All lanes together: the upper half to the lower, until one is left. */
 #define WEFT_FOLD(name, vec, type, join) \

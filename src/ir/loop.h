@@ -143,6 +143,15 @@ bool loop_is_near(const LoopIndex *, const LoopIndex *); /* they differ by a con
  * its window, `stride` neighbours; -1: it is in none. */
 enum { LOOP_WINDOW = 16 };
 void loop_windows(Prog *, const LoopIndex *, int n, int *window);
+/* Elements between those of n different indices, up to the last one that is used of a row, where
+ * more than half are: they are there, and may be loaded too.  `like` says which index each is a
+ * neighbour of. */
+LoopIndex *loop_gaps(Prog *, const LoopIndex *, int n, int **like, int *count);
+/* Which of n different indices, each a row apart from one iteration to the next, are among as many
+ * neighbours as there are lanes: rows of a square of columns, which can be turned into lanes.  Of
+ * each the first one of its square; -1: it is in none.  The last square may begin inside the one
+ * before it. */
+void loop_columns(Prog *, const LoopIndex *, int n, int lanes, int *first);
 
 /* loop_array.c: the arrays of trees.  Apart from buffers they have a dot in their name: those that
  * an axis stands for, and the kernel's own, declared in the text.  What a pass makes has ids from

@@ -5,6 +5,8 @@
  * by which two elements are seen to be neighbours. */
 #include "ir/loop.h"
 
+#include <limits.h>
+
 static bool mentions(Expr *e, const Local *l)
 {
     bool found = e->op == OP_local && e->local == l;
@@ -106,4 +108,78 @@ void loop_windows(Prog *p, const LoopIndex *x, int n, int *window)
         for (int k = 0; k < all && !alone[first]; k++)
             window[find(x, n, window, &x[i], x[first].constant + k)] = first;
     }
+}
+
+/* From a cell on: how many neighbours there are, one after the other. */
+static int run_from(const LoopIndex *x, int n, const int *first, int i)
+{
+    int all = 1;
+
+    while (find(x, n, first, &x[i], x[i].constant + all) >= 0)
+        all++;
+    return all;
+}
+
+void loop_columns(Prog *p, const LoopIndex *x, int n, int lanes, int *first)
+{
+    int *none = arena_array(p->arena, n, sizeof *none), steps = 0;
+
+    while (lanes >> steps > 1)
+        steps++;
+    for (int i = 0; i < n; i++)
+        first[i] = none[i] = -1;
+    for (int i = 0; i < n; i++) {
+        int all, rest;
+
+        if (x[i].stride < lanes || find(x, n, none, &x[i], x[i].constant - 1) >= 0)
+            continue;
+        all = run_from(x, n, none, i);
+        rest = all % lanes;
+        if (all < lanes || 2 * rest <= steps + 1)
+            all -= rest;
+        for (int k = 0; k < all; k++) {
+            int from = k - k % lanes <= all - lanes ? k - k % lanes : all - lanes;
+
+            first[find(x, n, none, &x[i], x[i].constant + k)] =
+                find(x, n, none, &x[i], x[i].constant + from);
+        }
+    }
+}
+
+/* Whether the element is in a row of its own for each iteration, and the last one of it that is
+ * used. */
+static bool is_last(const LoopIndex *x, int n, int i)
+{
+    bool last = x[i].n == 0 && x[i].stride > 1 && x[i].constant >= 0 &&
+                x[i].constant < x[i].stride && x[i].constant < INT_MAX;
+
+    for (int k = 0; k < n && last; k++)
+        last = !loop_is_near(&x[k], &x[i]) || x[k].constant <= x[i].constant;
+    return last;
+}
+
+LoopIndex *loop_gaps(Prog *p, const LoopIndex *x, int n, int **like, int *count)
+{
+    LoopIndex *gap = NULL;
+    int *none = arena_array(p->arena, n, sizeof *none), cap = 0, cap_like = 0;
+
+    *count = 0;
+    for (int i = 0; i < n; i++)
+        none[i] = -1;
+    for (int i = 0; i < n; i++) {
+        int used = 0;
+
+        for (int k = 0; k < n && is_last(x, n, i); k++)
+            used += loop_is_near(&x[k], &x[i]);
+        for (int64_t at = 0; used > x[i].constant / 2 && at < x[i].constant; at++) {
+            if (find(x, n, none, &x[i], at) >= 0)
+                continue;
+            gap = arena_grow(p->arena, gap, *count, &cap, sizeof *gap);
+            *like = arena_grow(p->arena, *like, *count, &cap_like, sizeof **like);
+            gap[*count] = x[i];
+            gap[*count].constant = at;
+            (*like)[(*count)++] = i;
+        }
+    }
+    return gap;
 }

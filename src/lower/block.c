@@ -7,17 +7,22 @@
 
 enum { MOST_DEPTH = 250 }; /* of a sum, which nests; more terms are another store */
 
-static bool can_join(const Node *n)
+static bool can_begin(const Node *n)
 {
-    return n->kind == N_STORE && n->op == A_ADD && n->nat == 0 && n->out->op == OP_cell &&
-           n->out->type >= T_f32 &&
-           ir_is_float(n->value);
+    return n->kind == N_STORE && (n->op == A_ADD || n->op == A_SET) && n->nat == 0 &&
+           n->out->op == OP_cell && n->out->type >= T_f32 && ir_is_float(n->value);
 }
 
-/* Whether the two stores may trade places: same element, or certainly different ones. */
+static bool can_join(const Node *n, const Node *first, const Expr *sum)
+{
+    return n->op == A_ADD && n->out == first->out &&
+           (n->value->type == sum->type || sum->op == OP_real);
+}
+
+/* Whether the two stores may trade places: sums into one element, or certainly different ones. */
 static bool may_pass(const Node *a, const Node *b)
 {
-    return a->out->buf != b->out->buf || a->out == b->out ||
+    return a->out->buf != b->out->buf || (a->out == b->out && b->op == A_ADD) ||
            lower_differ(a->out->arg[0], b->out->arg[0]);
 }
 
@@ -39,10 +44,10 @@ static Node *join_from(Prog *p, Node *phase, Node *const *body, int n, int i, bo
     Expr *sum = c.value;
 
     for (int k = i + 1; k < n; k++) {
-        if (!can_join(body[k]) || !may_pass(body[i], body[k]) ||
+        if (!can_begin(body[k]) || !may_pass(body[i], body[k]) ||
             !lower_is_kept(p, phase, body[k]->value, &kept))
             break;
-        if (!done[k] && body[k]->out == c.out && body[k]->value->type == sum->type) {
+        if (!done[k] && can_join(body[k], body[i], sum)) {
             if (sum->depth >= MOST_DEPTH)
                 break;
             sum = sum_of(p, sum, body[k]->value);
@@ -60,7 +65,7 @@ static Node *block(Prog *p, Node *phase, Node *n)
     bool *done = arena_array(p->arena, n->nbody, sizeof *done);
 
     for (int i = 0; i < n->nbody; i++)
-        if (can_join(n->body[i])) {
+        if (can_begin(n->body[i])) {
             if (!done[i])
                 lower_append(p, &body, join_from(p, phase, n->body, n->nbody, i, done));
         } else {

@@ -95,6 +95,9 @@ static Expr *split_off(Prog *p, Expr *e, Expr *extent, Expr **rest)
 {
     Expr *above;
 
+    if (e->op == OP_mul && (above = without_factor(p, e, extent)) != NULL)
+        return *rest = ir_int(p, 0), above;
+
     for (int i = 0; i < 2 && e->op == OP_add; i++) {
         above = e->arg[i]->op == OP_int ? NULL : without_factor(p, e->arg[i], extent);
         if (above != NULL)

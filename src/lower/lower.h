@@ -114,6 +114,10 @@ void lower_vectors(Kernel *, int bytes);
  * elements of its own. */
 void lower_together(Kernel *);
 
+/* item.c: straight-line phases whose iterations have rows of their own run several at a time, in
+ * registers of so many bytes. */
+void lower_items(Kernel *, int bytes);
+
 /* ahead.c: rows that a vector loop gathers are asked for before their turn, so that about this many
  * bytes are on their way; 0: not at all. */
 void lower_ahead(Kernel *, int bytes);

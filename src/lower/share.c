@@ -60,11 +60,30 @@ static bool is_work(Expr *e)
     return is_heavy(e) || (e->tree > 3 && e->op != OP_fits);
 }
 
-/* How many arguments are evaluated whenever the expression is.  What `fits` tests may not be
- * computed before it. */
-static int sure_args(Expr *e)
+/* Whether e has a value for each lane: it depends on the variable, or on a local that does. */
+static bool is_in_lanes(Share *s, Expr *e)
 {
-    if (e->op == OP_select || e->op == OP_and || e->op == OP_or)
+    Expr *no = ir_int(s->p, 0), *known;
+
+    if (s->lane == NULL || e->nargs == 0)
+        return s->lane != NULL && e->op == OP_local &&
+               (e->local == s->lane || e->local->lanes > 1);
+    known = *ir_memo(s->p, &s->differs, e);
+    if (known == NULL) {
+        known = no;
+        for (int i = 0; i < e->nargs && known == no; i++)
+            if (is_in_lanes(s, e->arg[i]))
+                known = e;
+        *ir_memo(s->p, &s->differs, e) = known;
+    }
+    return known == e;
+}
+
+/* How many arguments are evaluated whenever the expression is: in lanes both sides of a choice are.
+ * What `fits` tests may not be computed before it. */
+static int sure_args(Share *s, Expr *e)
+{
+    if ((e->op == OP_select && !is_in_lanes(s, e)) || e->op == OP_and || e->op == OP_or)
         return 1;
     return e->op == OP_fits ? 0 : e->nargs;
 }
@@ -113,7 +132,7 @@ static void meet_fixed(Share *s, Expr *e)
         s->fixed[s->nfixed++] = e;
         return;
     }
-    for (int i = 0; i < sure_args(e); i++)
+    for (int i = 0; i < sure_args(s, e); i++)
         meet_fixed(s, e->arg[i]);
 }
 
@@ -153,25 +172,6 @@ static Node *renamed_node(Share *s, const Node *n)
     return c;
 }
 
-/* Whether e has a value for each lane: it depends on the variable, or on a local that does. */
-static bool is_in_lanes(Share *s, Expr *e)
-{
-    Expr *no = ir_int(s->p, 0), *known;
-
-    if (s->lane == NULL || e->nargs == 0)
-        return s->lane != NULL && e->op == OP_local &&
-               (e->local == s->lane || e->local->lanes > 1);
-    known = *ir_memo(s->p, &s->differs, e);
-    if (known == NULL) {
-        known = no;
-        for (int i = 0; i < e->nargs && known == no; i++)
-            if (is_in_lanes(s, e->arg[i]))
-                known = e;
-        *ir_memo(s->p, &s->differs, e) = known;
-    }
-    return known == e;
-}
-
 static void add_let(Share *s, Expr *e)
 {
     Local *l = loop_local(s->p, NULL, (Type)e->type, is_in_lanes(s, e) ? s->lanes : 1);
@@ -196,7 +196,7 @@ static void name_often(Share *s, Expr *e)
     if (was == NULL)
         return;
     *seen = NULL;
-    for (int i = 0; i < sure_args(e); i++)
+    for (int i = 0; i < sure_args(s, e); i++)
         name_often(s, e->arg[i]);
     if (named && renamed(s, e)->op != OP_local && !(is_in_lanes(s, e) && !ir_is_float(e)))
         add_let(s, e);
@@ -207,7 +207,7 @@ static void name_often(Share *s, Expr *e)
 static void name_same(Share *s, Expr *e)
 {
     if (is_in_lanes(s, e)) {
-        for (int i = 0; i < sure_args(e); i++)
+        for (int i = 0; i < sure_args(s, e); i++)
             name_same(s, e->arg[i]);
         return;
     }

@@ -83,6 +83,8 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
         if (s->seed % 5 != 1)
             lower_together(k);
         lower_blocks(k);
+        if (all->bytes > 0 && s->seed % 11 != 1)
+            lower_items(k, all->bytes);
         lower_ahead(k, s->seed % 2 == 0 ? 4096 : 64);
         lower_next(k, s->seed % 2 == 0 ? 64 : 0);
         if (s->seed % 3 == 1)

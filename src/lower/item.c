@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Lanes over items: a phase that is straight-line code, each of whose iterations has rows of its
+ * own of what it writes, runs as many iterations at once as a register has lanes, although what
+ * they load and store lies a row apart.  How rows become lanes is emit's affair.  Needs flat loops;
+ * after the phases have become as few as they will. */
+#include "lower/lower_int.h"
+
+enum { MOST = 1000 }; /* operations: beyond that a body is cut into functions, and has no rows */
+
+typedef struct Rows { /* elements that are a row apart from item to item, each once */
+    LoopIndex *at;
+    int n, cap;
+} Rows;
+
+typedef struct Items {
+    Prog *p;
+    const Node *phase;
+    Type type;             /* of all elements */
+    Memo uses, good, fine; /* depends on the item; can be one a lane; is counted */
+    int operations;        /* those in lanes */
+    Rows load, store;
+} Items;
+
+static bool is_same(Items *t, Expr *e)
+{
+    return !lower_uses(t->p, e, t->phase->local, &t->uses);
+}
+
+/* An element of the item's own row. */
+static bool is_own(const Items *t, Expr *cell)
+{
+    LoopIndex x;
+
+    return loop_index(cell->arg[0], t->phase->local, &x) && x.n == 0 && x.stride > 0 &&
+           0 <= x.constant && x.constant < x.stride;
+}
+
+/* What is stored may be in memory only at the end. */
+static bool can_load(const Items *t, Expr *cell)
+{
+    LoopIndex x;
+
+    return cell->buf->type == t->type && loop_index(cell->arg[0], t->phase->local, &x) &&
+           x.stride > 0 && !loop_writes(t->phase, cell->buf);
+}
+
+static bool can_be_lanes(Items *, Expr *);
+
+static bool can_be_args(Items *t, Expr *e)
+{
+    bool good = true;
+
+    for (int i = 0; i < e->nargs && good; i++)
+        good = can_be_lanes(t, e->arg[i]);
+    return good;
+}
+
+typedef struct Sides {
+    Items *t;
+    bool there;
+} Sides;
+
+static void see_side(Expr *e, void *ctx)
+{
+    Sides *s = ctx;
+
+    if (e->op == OP_cell)
+        s->there = s->there && lower_is_inside(s->t->p, s->t->phase, e);
+    else if (e->nargs > 0 && e->type == T_i64)
+        s->there = s->there && (e->op == OP_add || e->op == OP_sub || e->op == OP_mul);
+}
+
+/* Both sides of a choice are evaluated, so both must be there. */
+static bool can_choose(Items *t, Expr *e)
+{
+    Sides s = { t, !is_same(t, e->arg[0]) };
+    Memo met = { 0 };
+
+    for (int i = 1; i < 3; i++)
+        ir_visit(t->p, e->arg[i], see_side, &s, &met);
+    return s.there;
+}
+
+static bool can_compare(const Items *t, Expr *e)
+{
+    return e->op == OP_not || e->op == OP_and || e->op == OP_or ||
+           ir_promote((Type)e->arg[0]->type, (Type)e->arg[1]->type) == t->type;
+}
+
+static bool find_out(Items *t, Expr *e)
+{
+    if (e->type == T_bool)
+        return e->op >= OP_lt && e->op <= OP_not && can_compare(t, e) && can_be_args(t, e);
+    if (is_same(t, e))
+        return true;
+    if ((Type)e->type != t->type)
+        return false;
+    if (e->op == OP_cell)
+        return can_load(t, e);
+    if (e->op == OP_select)
+        return can_choose(t, e) && can_be_args(t, e);
+    return loop_has_vector_form((Op)e->op) && can_be_args(t, e);
+}
+
+static bool can_be_lanes(Items *t, Expr *e)
+{
+    Expr **known = ir_memo(t->p, &t->good, e);
+    bool good;
+
+    if (*known != NULL)
+        return *known == e;
+    good = find_out(t, e);
+    *ir_memo(t->p, &t->good, e) = good ? e : ir_int(t->p, 0);
+    return good;
+}
+
+static bool can_store(Items *t, const Node *n)
+{
+    return n->kind == N_STORE && n->nat == 0 && (n->op == A_SET || n->op == A_ADD) &&
+           n->out->op == OP_cell && n->out->buf->type == t->type && is_own(t, n->out) &&
+           can_be_lanes(t, n->value);
+}
+
+static void add_row(Items *t, Rows *r, Expr *cell)
+{
+    LoopIndex x;
+
+    if (*ir_memo(t->p, &t->fine, cell) != NULL ||
+        !loop_index_of(cell, t->phase->local, &x) || x.stride < 2)
+        return;
+    *ir_memo(t->p, &t->fine, cell) = cell;
+    r->at = arena_grow(t->p->arena, r->at, r->n, &r->cap, sizeof *r->at);
+    r->at[r->n++] = x;
+}
+
+static void count(Items *t, Expr *e)
+{
+    if (is_same(t, e) || *ir_memo(t->p, &t->fine, e) != NULL)
+        return;
+    if (e->op == OP_cell) {
+        add_row(t, &t->load, e);
+        return;
+    }
+    *ir_memo(t->p, &t->fine, e) = e;
+    t->operations++;
+    for (int i = 0; i < e->nargs; i++)
+        count(t, e->arg[i]);
+}
+
+/* How many elements come one by one: neither in a square nor in a window. */
+static int singles(Items *t, Rows *r, int lanes)
+{
+    int *square = arena_array(t->p->arena, r->n, sizeof *square), single = 0;
+    int *window = arena_array(t->p->arena, r->n, sizeof *window);
+
+    loop_columns(t->p, r->at, r->n, lanes, square);
+    loop_windows(t->p, r->at, r->n, window);
+    for (int i = 0; i < r->n; i++)
+        single += square[i] < 0 && window[i] < 0;
+    return single;
+}
+
+static void fill_gaps(Items *t, Rows *r)
+{
+    int *like = NULL, n;
+    LoopIndex *gap = loop_gaps(t->p, r->at, r->n, &like, &n);
+
+    for (int i = 0; i < n; i++) {
+        r->at = arena_grow(t->p->arena, r->at, r->n, &r->cap, sizeof *r->at);
+        r->at[r->n++] = gap[i];
+    }
+}
+
+/* Lanes pay where there is more to compute than there are elements to be taken one by one. */
+static bool pays(Items *t, int lanes)
+{
+    int single;
+
+    for (int i = 0; i < t->phase->nbody; i++) {
+        count(t, t->phase->body[i]->value);
+        add_row(t, &t->store, t->phase->body[i]->out);
+    }
+    fill_gaps(t, &t->load);
+    single = singles(t, &t->load, lanes) + singles(t, &t->store, lanes);
+    return t->operations > 2 * single && t->operations <= MOST;
+}
+
+static bool can_be_items(Items *t)
+{
+    const Node *phase = t->phase;
+
+    if (phase->kind != N_FOR || phase->how != FOR_PARALLEL || phase->lanes > 1 ||
+        phase->nbody == 0 || phase->body[0]->kind != N_STORE ||
+        phase->body[0]->out->op != OP_cell)
+        return false;
+    t->type = phase->body[0]->out->buf->type;
+    if (t->type != T_f32 && t->type != T_f64)
+        return false;
+    for (int i = 0; i < phase->nbody; i++)
+        if (!can_store(t, phase->body[i]))
+            return false;
+    return true;
+}
+
+void lower_items(Kernel *k, int bytes)
+{
+    for (int i = 0; i < k->n; i++) {
+        Items t = { .p = k->p, .phase = k->phase[i] };
+        Node c = *k->phase[i];
+
+        if (!can_be_items(&t))
+            continue;
+        c.lanes = bytes / ir_type[t.type].bytes;
+        if (c.lanes > 1 && pays(&t, c.lanes))
+            k->phase[i] = loop_node(k->p, &c);
+    }
+    lower_done(k, k->p->stage);
+}
