@@ -111,8 +111,8 @@ static void fill_pieces(Arena *arena, const Prog *p, Env *env, const Axis *e, in
 }
 
 /* So many entries for each row of a part's array that it costs little beside them; and at most so
- * many parts, each of which one thread takes. */
-enum { ROW_ENTRIES = 4, MOST_ROW_PARTS = 16 };
+ * many parts, each of which one thread takes: a power of two, as numbers of threads mostly are. */
+enum { ROW_ENTRIES = 3, MOST_ROW_PARTS = 16 };
 
 /* Parts of rows with about as many entries each. */
 static void fill_rows(Arena *arena, const Prog *p, Env *env, const Axis *r, int64_t part)
@@ -121,10 +121,11 @@ static void fill_rows(Arena *arena, const Prog *p, Env *env, const Axis *r, int6
     const Array *s = &env->start[of->id];
     int64_t rows = ir_axis_total(p, env, of->parent), n = ir_axis_total(p, env, of);
     int64_t named = ir_eval_size(p, env, of->coord[r->part].bound), row = 0, made = 0, k;
-    int64_t *range = new_array(arena, &env->start[parts->id], 2), *start, *at;
+    int64_t *range = new_array(arena, &env->start[parts->id], 2), *start, *at, most;
 
-    k = part > 0 ? n / part : n / (ROW_ENTRIES * (named > rows ? named : rows > 0 ? rows : 1));
-    k = k < 1 || rows == 0 ? rows > 0 : k > MOST_ROW_PARTS ? MOST_ROW_PARTS : k;
+    most = part > 0 ? n / part : n / (ROW_ENTRIES * (named > rows ? named : rows > 0 ? rows : 1));
+    for (k = rows > 0; 0 < k && 2 * k <= most && k < MOST_ROW_PARTS;)
+        k *= 2;
     start = new_array(arena, &env->start[r->id], k + 1);
     at = new_array(arena, &env->coord[r->id][0], rows);
     for (int64_t q = 0; q < k; q++) {
