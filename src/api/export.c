@@ -136,13 +136,16 @@ static void put_extent(const Export *x, Expr *e)
         put_extent(x, e->arg[1]);
         text_char(x->out, ')');
         break;
-    default: /* rounds down, as sizes do: see docs/ir.md */
-        text_f(x->out, "weft_%s_i64(", ir_op[e->op].name);
+    default: { /* rounds down, as sizes do: see docs/ir.md */
+        bool checked = e->op == OP_div || e->op == OP_mod;
+
+        text_f(x->out, "weft_%s_%s(", ir_op[e->op].name, checked ? "ck" : "i64");
         for (int i = 0; i < e->nargs; i++) {
+            text_str(x->out, i > 0 ? ", " : "");
             put_extent(x, e->arg[i]);
-            text_str(x->out, ", ");
         }
-        text_str(x->out, "&fault)");
+        text_str(x->out, checked ? ", &fault)" : ")");
+    }
     }
 }
 

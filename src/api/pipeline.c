@@ -81,6 +81,11 @@ static void rows(Kernel *k, const Aim *aim)
     lower_row_tiles(k, tile_of(aim));
 }
 
+static void batches(Kernel *k, const Aim *aim)
+{
+    lower_batches(k, aim->isa->bytes);
+}
+
 static void panels(Kernel *k, const Aim *aim)
 {
     lower_panels(k, aim->sched.step[SCHED_PANEL], aim->sched.step[SCHED_PACK]);
@@ -155,6 +160,8 @@ const Pass api_pass[] = {
     { "begins", "first values come with the sums", STAGE_LOOPS, STAGE_LOOPS, lower_begins, NULL },
     { "firsts", "first values come with the first stores", STAGE_LOOPS, STAGE_LOOPS, lower_firsts,
       NULL },
+    { "batches", "numbers of several iterations are computed at once", STAGE_LOOPS, STAGE_LOOPS,
+      NULL, batches },
     { "rows", "rows that share operands run side by side", STAGE_LOOPS, STAGE_LOOPS, NULL, rows },
     { "panels", "some elements of all rows come before the next", STAGE_LOOPS, STAGE_LOOPS, NULL,
       panels },
@@ -197,9 +204,9 @@ const Pass *api_find_pass(Prog *p, const char *name)
 static bool arranges(const Pass *s)
 {
     return s->plain == lower_within || s->plain == lower_parts || s->plain == lower_joins ||
-           s->run == segments || s->run == tiles || s->plain == lower_keeps || s->run == rows ||
-           s->run == panels || s->run == vectors || s->plain == lower_together ||
-           s->run == items || s->run == ahead || s->run == jams;
+           s->run == segments || s->run == tiles || s->plain == lower_keeps ||
+           s->run == batches || s->run == rows || s->run == panels || s->run == vectors ||
+           s->plain == lower_together || s->run == items || s->run == ahead || s->run == jams;
 }
 
 static void run(const Pass *s, Kernel *k, const Aim *aim)

@@ -91,6 +91,10 @@ void lower_keeps(Kernel *);
  * set it.  After lower_segments. */
 void lower_firsts(Kernel *);
 
+/* batch.c: numbers that iterations of a phase compute one by one, before vector loops, are computed
+ * for as many at once as so many bytes hold.  After lower_firsts. */
+void lower_batches(Kernel *, int bytes);
+
 /* rows.c: of loops inside a vector loop whose iterations share operands, several run at a time. */
 void lower_row_tiles(Kernel *, LowerTile);
 

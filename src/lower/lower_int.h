@@ -39,8 +39,12 @@ int64_t lower_apart(Expr *, Expr *);
 /* Whether e is the local, times something, plus something. */
 bool lower_is_stepped(Prog *, Expr *, Local *);
 int lower_slots(Node *, Expr ***out); /* where they stand; none is NULL */
+/* How many batches of this size there are; the loop over one is from its number times the size to
+ * the least of that plus the size and the end of all. */
+Expr *lower_batches_of(Prog *, Expr *all, int64_t size);
 /* How many entries an axis has, of whose rows the phase is over all, and the loop inside it over
- * the entries of the row: each entry is met once.  NULL: it is no such loop. */
+ * the entries of the row: each entry is met once; or iterations, of a phase over batches.  NULL: it
+ * is no such loop. */
 Expr *lower_entries(Prog *, const Node *phase, const Node *loop);
 /* The local that the index is, or whose entry it is a coordinate of that no other entry has, as the
  * place in a list or, in a transpose, the entry; NULL: it is neither. */
@@ -58,9 +62,6 @@ bool lower_has_local(Prog *, Expr *);
 bool lower_is_kept(Prog *, const Node *phase, Expr *e, Memo *);
 Node *lower_renamed(Prog *, Node *); /* a copy with lets of its own */
 
-/* sweep.c: an array of the iteration beside another one, of so many elements. */
-Buf *lower_work(Prog *, const Buf *beside, Type, int64_t n);
-
 /* stream.c: bytes that an iteration of a phase has of all arrays with a row for each; 0: none. */
 int64_t lower_row_bytes(Prog *, const Node *phase);
 
@@ -71,6 +72,9 @@ bool lower_is_inside(Prog *, const Node *phase, Expr *cell);
 int lower_dim_of(Prog *, const Node *phase, Expr *cell, Local *);
 /* Whether e has a value wherever its locals do. */
 bool lower_is_sure(Prog *, const Node *phase, Expr *e);
+
+/* sweep.c: an array of the iteration beside another one, of so many elements. */
+Buf *lower_work(Prog *, const Buf *beside, Type, int64_t n);
 
 /* rows.c: whether iterations of a loop with this variable and body may run side by side, as far as
  * loops and branches inside are the same in all of them. */

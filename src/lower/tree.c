@@ -265,6 +265,30 @@ Local *lower_place(Expr *e)
     return e->op == OP_local ? (Local *)e->local : NULL;
 }
 
+/* Of a phase over batches, and the loop over the iterations of one: how many there are in all; or
+ * NULL. */
+static Expr *batched(Prog *p, const Node *phase, const Node *n)
+{
+    bool strip = phase->kind == N_FOR && n->kind == N_FOR && n->how == FOR_SERIAL &&
+                 n->lo->op == OP_mul && n->hi->op == OP_min && phase->hi->op == OP_div;
+
+    for (int i = 0; i < 2 && strip; i++)
+        for (int k = 0; k < 2; k++) {
+            Expr *size = n->lo->arg[i], *all = n->hi->arg[k];
+
+            if (size->op == OP_int && n->lo->arg[1 - i] == loop_use(p, phase->local) &&
+                n->hi->arg[1 - k] == lower_add(p, n->lo, size) &&
+                phase->hi == lower_batches_of(p, all, size->i))
+                return all;
+        }
+    return NULL;
+}
+
+Expr *lower_batches_of(Prog *p, Expr *all, int64_t size)
+{
+    return ir_op2(p, OP_div, lower_add(p, all, ir_int(p, size - 1)), ir_int(p, size));
+}
+
 Expr *lower_entries(Prog *p, const Node *phase, const Node *n)
 {
     const Buf *start = n->kind == N_FOR && n->lo->op == OP_cell ? n->lo->buf : NULL;
@@ -274,7 +298,7 @@ Expr *lower_entries(Prog *p, const Node *phase, const Node *n)
         n->how != FOR_SERIAL || n->lanes > 1 || start->of->parent == NULL ||
         phase->kind != N_FOR || phase->lo != ir_int(p, 0) ||
         phase->hi != lower_count(p, start->of->parent))
-        return NULL;
+        return batched(p, phase, n);
     row = loop_use(p, phase->local);
     return n->lo->arg[0] == row &&
                    n->hi == lower_first(p, start->of, lower_add(p, row, ir_int(p, 1)))

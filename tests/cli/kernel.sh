@@ -106,6 +106,8 @@ try "emit norm" 0 weft emit -t c -o norm norm.weft
 try "compile" 0 cc $flags -std=gnu11 -Wall -Wextra -Werror main.c spmm.c norm.c -o main -lm
 try "run what was emitted" 0 ./main
 same - <<<"8 11.5 0 0 1 0.5 0.6 0.8 0 1 "
+try "phases over strips of rows compile" 0 bash -c \
+    "\"\$WEFT\" linear 32x0e 32x0e | \"\$WEFT\" emit - | cc -x c $flags -c - -o x.o"
 try "emit to stdout" 0 weft emit spmm.weft
 cmp -s stdout spmm.c
 verdict "the same text as the file" $? "$(diff stdout spmm.c | head -n 5)"

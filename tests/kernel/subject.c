@@ -75,6 +75,8 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
             lower_begins(k);
         if (s->seed % 31 != 0)
             lower_firsts(k);
+        if (s->seed % 13 != 0)
+            lower_batches(k, all->bytes);
         if (s->seed % 23 != 0)
             lower_row_tiles(k, how);
         lower_panels(k, s->seed % 4 == 1 ? 8 : s->seed % 4 == 2 ? 3 : 0, s->seed % 5 != 0);
