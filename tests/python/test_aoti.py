@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+"""A model with Weft's operators, compiled by AOTInductor into a package, which a program in C++ loads and
+runs: there is no Python in that process."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import weft  # noqa: E402
+
+INCLUDE = Path(torch.__file__).parent / "include"
+LOADER = "torch/csrc/inductor/aoti_package/model_package_loader.h"
+
+PROGRAM = r"""
+#include <ATen/ops/from_file.h>
+#include <dlfcn.h>
+#include <fstream>
+#include <iostream>
+#include <torch/csrc/inductor/aoti_package/model_package_loader.h>
+
+static at::Tensor read(const std::string &path, std::vector<int64_t> shape, at::ScalarType type)
+{
+    return at::from_file(path, false, c10::multiply_integers(shape), at::TensorOptions(type)).view(shape);
+}
+
+/* WEFT LIBRARY, its library of OPERATORS, PACKAGE, FOLDER of arrays, EDGES */
+int main(int argc, char **argv)
+{
+    std::string folder = argc == 6 ? argv[4] : "";
+    void *weft = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL), *ops = dlopen(argv[2], RTLD_NOW);
+    const char *(*load)(void) = ops == nullptr ? nullptr :
+        reinterpret_cast<const char *(*)(void)>(dlsym(ops, "weft_torch_load"));
+    const char *fault = weft == nullptr || load == nullptr ? dlerror() : load();
+
+    if (fault != nullptr) {
+        std::cerr << fault << "\n";
+        return 1;
+    }
+    torch::inductor::AOTIModelPackageLoader model(argv[3]);
+    int64_t edges = std::stol(argv[5]);
+    auto z = model.run({ read(folder + "/x", { 5, 8 }, at::kFloat), read(folder + "/y", { edges, 4 }, at::kFloat),
+                         read(folder + "/w", { edges, 16 }, at::kFloat), read(folder + "/rows", { edges }, at::kLong),
+                         read(folder + "/cols", { edges }, at::kLong) })[0].contiguous();
+    std::ofstream(folder + "/z").write(static_cast<const char *>(z.data_ptr()), z.nbytes());
+    return dlsym(RTLD_DEFAULT, "Py_IsInitialized") == nullptr ? 0 : 2; /* 2: this is Python */
+}
+"""
+
+
+class Model(torch.nn.Module):
+    """A convolution with something of torch before and after it."""
+
+    def __init__(self):
+        super().__init__()
+        paths = [(0, 0, 0, "uvu", True), (0, 1, 1, "uvu", True)]
+        problem = weft.TPProblem("8x0e", "0e + 1o", "8x0e + 8x1o", paths, shared_weights=False)
+        self.conv = weft.TensorProductConv(problem)
+
+    def forward(self, x, y, w, rows, cols):
+        return torch.tanh(self.conv(x, y, torch.sigmoid(w), rows, cols))
+
+
+def arrays(edges):
+    g = torch.Generator().manual_seed(edges)
+    return (torch.randn(5, 8, generator=g), torch.randn(edges, 4, generator=g),
+            torch.randn(edges, 16, generator=g), *torch.randint(0, 5, (2, edges), generator=g))
+
+
+def build(folder):
+    libraries = Path(torch.__file__).parent / "lib"
+    (folder / "run.cpp").write_text(PROGRAM)
+    abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
+    subprocess.run(["c++", "-std=c++20", "-O0", f"-D_GLIBCXX_USE_CXX11_ABI={abi}", f"-I{INCLUDE}",
+                    f"-I{INCLUDE}/torch/csrc/api/include", "run.cpp", "-o", "run", f"-L{libraries}",
+                    f"-Wl,-rpath,{libraries}", "-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10", "-ldl"],
+                   cwd=folder, check=True, timeout=300)
+    return folder / "run"
+
+
+@pytest.mark.skipif(shutil.which("c++") is None or not (INCLUDE / LOADER).exists(),
+                    reason="AOTInductor: there is no C++ compiler, or torch has no headers")
+def test_a_package_runs_without_python(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    model, given = Model(), arrays(9)
+    edges = torch.export.Dim("edges", min=2)
+    exported = torch.export.export(model, given, dynamic_shapes=[{}, *[{0: edges}] * 4])
+    package = torch._inductor.aoti_compile_and_package(exported, package_path=str(tmp_path / "model.pt2"))
+    program = build(tmp_path)
+    operators = Path(weft.torch_ext_so_path())
+    for n in (9, 31):
+        for name, array in zip(("x", "y", "w", "rows", "cols"), arrays(n)):
+            array.numpy().tofile(tmp_path / name)
+        subprocess.run([program, operators.with_name("libweft.so"), operators, package, tmp_path, str(n)],
+                       check=True, timeout=120, env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
+        got = torch.from_file(str(tmp_path / "z"), size=5 * 32).view(5, 32)
+        torch.testing.assert_close(got, model(*arrays(n)))
