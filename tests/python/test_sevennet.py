@@ -65,6 +65,11 @@ def test_the_radial_layer_inside(pair, monkeypatch):
     got = results(fast, atoms)
     assert abs(got["energy"] - want["energy"]) <= 2e-6 * len(atoms)
     assert np.abs(got["forces"] - want["forces"]).max() <= 1e-5
+    layer = pair[1].model._modules["1_convolution"].weight_nn.layer2
+    assert not layer.weft_fuses(torch.ones(3, 64, requires_grad=True)) and layer.weft_fuses(
+        torch.ones(14336, 64, requires_grad=True))  # 0.01 and 52.5 MB
+    with torch.no_grad():
+        assert layer.weft_fuses(torch.ones(3, 64))
     monkeypatch.setattr(weft.models._specs, "LARGE", 0)
     assert np.array_equal(results(pair[1], atoms)["forces"], got["forces"])
     for model in (copy.deepcopy(fast.model), pickle.loads(pickle.dumps(fast.model))):

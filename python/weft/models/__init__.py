@@ -70,7 +70,7 @@ def accelerate(model: Any, *, fuse_radial: Optional[bool] = None) -> Report:
     Returns a report of it.  Without a C compiler nothing changes, and the report says so.
 
     fuse_radial: should convolutions have the last layer of the radial network inside?  None: in calls
-    where the weights of all edges would take more than 32 MB."""
+    without gradients, and where the weights of all edges would take more than 32 MB."""
     if fuse_radial not in (None, True, False):
         raise TypeError(f"fuse_radial: expected True, False or None, got {fuse_radial!r}")
     models = [model] if isinstance(model, torch.nn.Module) else (

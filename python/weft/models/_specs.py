@@ -18,21 +18,27 @@ from .._torch_conv import conv
 from .._torch_large import product
 from ..o3 import _TYPE_OF
 
-# Arrays above this are given back to the system when they are freed (glibc's largest threshold), and each
-# new one costs a page fault every 4 KB, which is more than the product takes.
+# Bytes of edges x weights.  glibc gives larger arrays back to the system when they are freed, so that the
+# pages of each are new; from there on to make weights twice takes no longer than to keep them.
 LARGE = 32 << 20
 
 
 class Last:
-    """A base of last layers: forward gives on what a convolution will multiply by weft_matrix()."""
+    """A base of last layers: forward gives on what a convolution will multiply by weft_matrix().
 
-    weft_fuse: Optional[bool] = None  # None: where the weights of all edges take more than LARGE bytes
+    Without a gradient to come, the convolution makes the weights faster than a product and reads nothing.
+    With one it has to make them twice: that takes less memory, and longer while arrays are small."""
+
+    weft_fuse: Optional[bool] = None  # None: without a gradient, and where the array would be LARGE
 
     def weft_fuses(self, x: torch.Tensor) -> bool:
         if self.weft_fuse is not None:
             return self.weft_fuse
-        return not torch.compiler.is_compiling() and (
-            x.shape[0] * self.weight.shape[1] * x.element_size() > LARGE)
+        if torch.compiler.is_compiling():
+            return False
+        if not (torch.is_grad_enabled() and (x.requires_grad or self.weight.requires_grad)):
+            return True
+        return x.shape[0] * self.weight.shape[1] * x.element_size() > LARGE
 
     def forward(self, x):
         return x if self.weft_fuses(x) else product(x, self.weft_matrix())
@@ -70,5 +76,5 @@ class Specs:
         layer.__class__ = to
         layer.weft_fuse = fuse
         self.weft_last = [layer]
-        where = {None: "fused for many edges", True: "fused", False: "beside it"}[fuse]
+        where = {None: "fused where that is better", True: "fused", False: "beside it"}[fuse]
         return f"; radial layer {layer.weight.shape[0]} -> {layer.weight.shape[1]} {where}"
