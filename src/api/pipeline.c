@@ -173,6 +173,8 @@ const Pass api_pass[] = {
       NULL },
     { "items", "straight-line phases run several iterations at once", STAGE_LOOPS, STAGE_LOOPS,
       NULL, items },
+    { "meets", "phases over the same rows run in one iteration, where they share them", STAGE_LOOPS,
+      STAGE_LOOPS, lower_meets, NULL },
     { "ahead", "rows that will be gathered are asked for early", STAGE_LOOPS, STAGE_LOOPS, NULL,
       ahead },
     { "streams", "results that nothing reads go past the caches", STAGE_LOOPS, STAGE_LOOPS, NULL,

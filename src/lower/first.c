@@ -105,7 +105,7 @@ static bool take_store(Firsts *f, Store s, const Node *n)
     LoopIndex row;
     int64_t last;
 
-    if (lower_reads(f->p, n->value, f->buf) || n->op != A_ADD || n->nat > 0 ||
+    if (lower_reads(f->p, n->value, f->buf) || (n->op != A_ADD && n->op != A_SET) || n->nat > 0 ||
         !loop_index(index, f->rows->local, &row) || row.stride != f->row || row.n != s.loops)
         return false;
     s.node = n;
@@ -240,7 +240,7 @@ static Node *with_firsts(Firsts *f, Node *n)
         put_begins(f, &body);
 
     for (int i = 0; i < f->n; i++)
-        if (f->store[i].node == n && f->store[i].first) {
+        if (f->store[i].node == n && f->store[i].first && n->op == A_ADD) {
             c.op = A_SET;
             c.value = added(f->p, n->value, begin_value(f));
             return loop_node(f->p, &c);

@@ -10,18 +10,13 @@
  * lanes. */
 #include "lower/lower_int.h"
 
-static bool is_known(const Node *n)
-{
-    return n->lo->op == OP_int && n->hi->op == OP_int;
-}
-
 /* Loops with constant ends around sums and lets. */
 static bool is_plain(const Node *n)
 {
     bool plain = n->kind == N_LET ||
                  (n->kind == N_STORE && n->op == A_ADD && n->nat == 0 && n->out->op == OP_cell &&
                   ir_type[n->out->buf->type].floats) ||
-                 (n->kind == N_FOR && n->how == FOR_SERIAL && n->lanes <= 1 && is_known(n));
+                 (n->kind == N_FOR && n->how == FOR_SERIAL && n->lanes <= 1 && lower_is_known(n));
 
     for (int i = 0; i < n->nbody && plain; i++)
         plain = is_plain(n->body[i]);
@@ -42,65 +37,11 @@ static bool is_candidate(const Node *phase)
     return plain && loops;
 }
 
-typedef struct Around { /* the loops around a node, the innermost first */
-    const Node *loop;
-    const struct Around *outer;
-} Around;
-
-static const Node *loop_of(const Around *a, const Local *l)
-{
-    while (a != NULL && a->loop->local != l)
-        a = a->outer;
-    return a != NULL && is_known(a->loop) ? a->loop : NULL;
-}
-
-/* The width of the rows, when the element is surely of the row of its iteration; or 0. */
-static int64_t width_of(const Node *phase, const Around *around, Expr *cell)
-{
-    LoopIndex x;
-    int64_t lo, hi;
-
-    if (!loop_index(cell->arg[0], phase->local, &x) || x.stride <= 0)
-        return 0;
-    lo = hi = x.constant;
-    for (int i = 0; i < x.n; i++) {
-        const Node *loop = x.leaf[i]->op == OP_local ? loop_of(around, x.leaf[i]->local) : NULL;
-        int64_t a, b;
-
-        if (loop == NULL || loop->lo->i >= loop->hi->i || int_mul(x.times[i], loop->lo->i, &a) ||
-            int_mul(x.times[i], loop->hi->i - 1, &b) || int_add(lo, a < b ? a : b, &lo) ||
-            int_add(hi, a < b ? b : a, &hi))
-            return 0;
-    }
-    return 0 <= lo && hi < x.stride ? x.stride : 0;
-}
-
 typedef struct Parts { /* of phases that may become one */
     Prog *p;
     const Buf *parts; /* or NULL */
     bool any;         /* they tell the element */
 } Parts;
-
-typedef struct Reads {
-    const Node *other;
-    bool any; /* of what the other phase writes */
-} Reads;
-
-static void see_read(Expr *e, void *ctx)
-{
-    Reads *r = ctx;
-
-    r->any = r->any || (e->op == OP_cell && loop_writes(r->other, e->buf));
-}
-
-static bool reads(Prog *p, const Node *n, Reads *r, Memo *met)
-{
-    if (n->value != NULL)
-        ir_visit(p, n->value, see_read, r, met);
-    for (int i = 0; i < n->nbody; i++)
-        reads(p, n->body[i], r, met);
-    return r->any;
-}
 
 static int64_t same_width(int64_t a, int64_t b)
 {
@@ -113,7 +54,8 @@ static int64_t width_in(const Node *phase, const Node *n, const Around *outer, c
 {
     Around here = { n, outer };
     const Around *around = n->kind == N_FOR ? &here : outer;
-    int64_t width = n->kind == N_STORE && n->out->buf == buf ? width_of(phase, around, n->out) : -1;
+    bool adds = n->kind == N_STORE && n->out->buf == buf;
+    int64_t width = adds ? lower_own_width(phase, around, n->out) : -1;
 
     for (int i = 0; i < n->nbody; i++)
         width = same_width(width, width_in(phase, n->body[i], around, buf));
@@ -173,7 +115,8 @@ static bool are_rows(Parts *s, const Node *rows, const Node *n, const Around *ou
 {
     Around here = { n, outer };
     const Around *around = n->kind == N_FOR ? &here : outer;
-    bool are = n->kind != N_STORE || width_of(rows, around, n->out) > 0 || is_of_part(s, n->out);
+    bool are = n->kind != N_STORE || lower_own_width(rows, around, n->out) > 0 ||
+               is_of_part(s, n->out);
 
     for (int i = 0; i < n->nbody && are; i++)
         are = are_rows(s, rows, n->body[i], around);
@@ -204,11 +147,16 @@ static Node *with_more(Prog *p, const Node *n, const Node *more)
     return lower_with_body(p, n, &body);
 }
 
+static bool read_each_other(Prog *p, const Node *a, const Node *b)
+{
+    Touches x = lower_touched(p, a), y = lower_touched(p, b);
+
+    return lower_does_read(&x, &y) || lower_does_read(&y, &x);
+}
+
 /* Puts the phase into an earlier one. */
 static bool merge(Prog *p, Node **into, Node *phase)
 {
-    Reads first = { .other = phase }, second = { .other = *into };
-    Memo met[2] = { { 0 }, { 0 } };
     NodeList body = { 0 };
     Buf *parts = (*into)->parts != NULL ? (*into)->parts : phase->parts;
     Parts s = { .p = p, .parts = parts };
@@ -218,7 +166,7 @@ static bool merge(Prog *p, Node **into, Node *phase)
     if ((*into)->kind != N_FOR || phase->kind != N_FOR || (*into)->lo != phase->lo ||
         (*into)->hi != phase->hi || (*into)->scheduled || phase->scheduled ||
         (phase->parts != NULL && phase->parts != parts) ||
-        reads(p, *into, &first, &met[0]) || reads(p, phase, &second, &met[1]) ||
+        read_each_other(p, *into, phase) ||
         !(flat ? have_rows(&s, *into, phase, phase) : have_entries(&s, *into, phase)))
         return false;
     more = loop_fresh(p, phase);
@@ -238,14 +186,9 @@ static bool merge(Prog *p, Node **into, Node *phase)
 /* Whether the two may change places. */
 static bool are_independent(Prog *p, const Node *a, const Node *b)
 {
-    Reads first = { .other = b }, second = { .other = a };
-    Memo met[2] = { { 0 }, { 0 } };
+    Touches x = lower_touched(p, a), y = lower_touched(p, b);
 
-    if (loop_builds(a) != NULL || loop_builds(b) != NULL)
-        return false;
-    loop_visit(p, a, see_read, &first, &met[0]);
-    loop_visit(p, b, see_read, &second, &met[1]);
-    return !first.any && !second.any;
+    return !lower_clash(&x, &y, NULL);
 }
 
 /* Whether the phase may come after all that follow it, up to the last of n. */

@@ -65,6 +65,8 @@ Array lower_map(Arena *, const Prog *, const Env *, const Axis *); /* that table
 
 /* block.c: in straight-line code the terms of one element are added up first, and stored once. */
 void lower_blocks(Kernel *);
+/* meet.c: phases over the same rows that share a temporary's, or long rows of entries, as one. */
+void lower_meets(Kernel *);
 
 /* tile.c: sums are kept in registers while a loop adds to them, in `registers` vectors of so many
  * bytes, out of `all` that there are. */

@@ -62,6 +62,31 @@ bool lower_has_local(Prog *, Expr *);
 bool lower_is_kept(Prog *, const Node *phase, Expr *e, Memo *);
 Node *lower_renamed(Prog *, Node *); /* a copy with lets of its own */
 
+/* own.c: the loops around a node, the innermost first; whether the ends of a loop are constants;
+ * the width of the rows of an array, when the element is surely of the row of the iteration of
+ * `rows`, else 0. */
+typedef struct Around {
+    const Node *loop;
+    const struct Around *outer;
+} Around;
+bool lower_is_known(const Node *loop);
+int64_t lower_own_width(const Node *rows, const Around *, const Expr *cell);
+/* The index that this is, in one form, for an iteration of its loop. */
+Expr *lower_index(Prog *, const LoopIndex *, Expr *local);
+
+/* own.c, too: the arrays of a phase.  Two phases clash where one writes what the other touches:
+ * they cannot change places.  No array may be made between the two calls for them. */
+typedef struct Touches {
+    const Prog *p;
+    bool *read, *written; /* of n: buffers, then arrays of passes */
+    int n;
+    bool builds; /* an axis */
+} Touches;
+Touches lower_touched(Prog *, const Node *phase);
+bool lower_does_touch(const Touches *, const Buf *);
+bool lower_does_read(const Touches *, const Touches *other); /* what the other writes */
+bool lower_clash(const Touches *, const Touches *, const Buf *but); /* but for this one; or NULL */
+
 /* stream.c: bytes that an iteration of a phase has of all arrays with a row for each; 0: none. */
 int64_t lower_row_bytes(Prog *, const Node *phase);
 
@@ -112,6 +137,9 @@ Node *lower_over_lanes(Prog *, const Node *, int bytes);
 /* Whether a value, or an element that is stored to, of a loop with this variable can be one a lane:
  * its elements lie side by side, or so many apart that registers of neighbours hold them. */
 bool lower_can_step(Prog *, Expr *, Local *, Type);
+
+/* turn.c: a short loop around one that copies, as one loop in lanes; NULL when it cannot be. */
+Node *lower_turned(Prog *, const Node *, int bytes);
 
 /* offset.c: sums and products in one order, and where elements stand. */
 Expr *lower_add(Prog *, Expr *, Expr *);

@@ -145,34 +145,13 @@ static Sum *waiting(Sums *s, const Cut *c, int i)
     return NULL;
 }
 
-typedef struct Touch {
-    const Buf *buf;
-    bool any;
-} Touch;
-
-static void see(Expr *e, void *ctx)
-{
-    Touch *t = ctx;
-
-    t->any = t->any || (e->op == OP_cell && e->buf == t->buf);
-}
-
-static bool touches(Prog *p, const Node *n, const Buf *b)
-{
-    Touch t = { .buf = b };
-    Memo met = { 0 };
-
-    loop_visit(p, n, see, &t, &met);
-    return t.any;
-}
-
 /* The sums of what a phase reads, or writes otherwise, cannot wait for later scatters. */
 void parts_end_sums(Prog *p, Sums *s, const Node *before, NodeList *out)
 {
     int n = 0;
 
     for (int k = 0; k < s->n; k++) {
-        if (before == NULL || touches(p, before, s->sum[k].whole))
+        if (before == NULL || lower_touches(p, before, s->sum[k].whole))
             lower_append(p, out, s->sum[k].phase);
         else
             s->sum[n++] = s->sum[k];

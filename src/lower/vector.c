@@ -187,6 +187,8 @@ static Node *vectors(Prog *p, Node *n, int bytes)
         return loop_node(p, &c);
     }
     v = lower_in_lanes(p, n, bytes);
+    if (v == NULL)
+        v = lower_turned(p, n, bytes);
     if (v != NULL)
         return v;
     for (int i = 0; i < n->nbody; i++)

@@ -87,6 +87,8 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
         lower_blocks(k);
         if (all->bytes > 0 && s->seed % 11 != 1)
             lower_items(k, all->bytes);
+        if (s->seed % 7 != 0)
+            lower_meets(k);
         lower_ahead(k, s->seed % 2 == 0 ? 4096 : 64);
         lower_next(k, s->seed % 2 == 0 ? 64 : 0);
         if (s->seed % 3 == 1)
