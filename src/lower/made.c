@@ -206,8 +206,8 @@ static bool are_columns(const Making *g, const Local *column, int64_t constant)
     const Node *n = loop_with(g->body->node, g->body->n, column);
     int64_t width = g->m->column->hi->i;
 
-    return n->lo->op == OP_int && n->hi->op == OP_int && n->lo->i >= 0 && constant >= 0 &&
-           constant <= width && n->hi->i <= width - constant;
+    return n != NULL && n->lo->op == OP_int && n->hi->op == OP_int && n->lo->i >= 0 &&
+           constant >= 0 && constant <= width && n->hi->i <= width - constant;
 }
 
 /* Splits the index of an element into the row, which no other entry reads, and the column; false:
