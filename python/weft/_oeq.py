@@ -87,14 +87,20 @@ class TensorProduct(_Problem):
 class TensorProductConv(_Problem):
     """Z[row] = the sum over edges k with rows[k] == row of X[cols[k]] x Y[k] by weights W[k].
 
-    Results have the same bits for any number of threads, with `deterministic` or without.  `kahan` is
-    accepted; sums are in the order of the senders.  `rows` and `cols` may be in any order and of int32
+    Results have the same bits for any number of threads, with `deterministic` or without; sums are
+    in the order of the senders.  With `kahan` sums over edges are compensated, in gradients too.  `rows` and `cols` may be in any order and of int32
     or int64; num_rows is the number of rows of Z (as many as X has)."""
 
     def __init__(self, problem: TPProblem, torch_op: bool = True, deterministic: bool = False,
                  kahan: bool = False, use_opaque: bool = False):
+        self.__dict__["kahan"] = kahan
         super().__init__(problem, "conv")
-        self.deterministic, self.kahan = deterministic, kahan
+        self.deterministic = deterministic
+
+    def _take(self, problem: TPProblem) -> None:
+        super()._take(problem)
+        if self.kahan:
+            self._spec += "; sums=compensated"
 
     def forward(self, X: torch.Tensor, Y: torch.Tensor, W: Optional[torch.Tensor], rows: torch.Tensor,
                 cols: torch.Tensor, sender_perm: Optional[torch.Tensor] = None,

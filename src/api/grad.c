@@ -16,6 +16,16 @@ static void check_names(weft_ctx *ctx, const char *what, const char *const *name
         api_need(ctx, name[i], what);
 }
 
+/* Of a schedule the loops of the derivative have nothing, but how sums are rounded they have. */
+static bool is_compensated(weft_ctx *ctx, const char *text)
+{
+    Sched sched = { .text = NULL };
+
+    if (text != NULL)
+        sched_parse(&ctx->err, text, &sched);
+    return sched.step[SCHED_COMPENSATE] != 0;
+}
+
 static weft_prog *derive(weft_ctx *ctx, weft_prog *prog, const weft_grad *opt)
 {
     GradOptions o = { 0 };
@@ -35,6 +45,8 @@ static weft_prog *derive(weft_ctx *ctx, weft_prog *prog, const weft_grad *opt)
     p = (opt != NULL && opt->forward ? grad_forward : grad_reverse)(&ctx->scratch, prog->body->prog,
                                                                     &o);
     ir_print(&text, p);
+    if (is_compensated(ctx, prog->sched))
+        text_str(&text, "schedule\ncompensate 1\n");
     return prog_new(ctx, p->name, text.s, text.n);
 }
 

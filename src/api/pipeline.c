@@ -118,6 +118,12 @@ static void jams(Kernel *k, const Aim *aim)
         lower_jams(k, aim->isa->registers);
 }
 
+static void compensate(Kernel *k, const Aim *aim)
+{
+    if (aim->sched.step[SCHED_COMPENSATE])
+        lower_compensate(k, aim->isa->bytes);
+}
+
 static void formats(Kernel *k, const Aim *aim)
 {
     api_formats(k->p, aim->sched.text);
@@ -180,6 +186,8 @@ const Pass api_pass[] = {
     { "streams", "results that nothing reads go past the caches", STAGE_LOOPS, STAGE_LOOPS, NULL,
       streams },
     { "jams", "sums over lanes run side by side", STAGE_LOOPS, STAGE_LOOPS, NULL, jams },
+    { "compensate", "sums over entries add up what rounding takes from them", STAGE_LOOPS,
+      STAGE_LOOPS, NULL, compensate },
     { "share", "what is used twice is computed once", STAGE_LOOPS, STAGE_LOOPS, lower_shared,
       NULL },
     { NULL, NULL, STAGE_LOOPS, STAGE_LOOPS, NULL, NULL },

@@ -140,6 +140,10 @@ void lower_streams(Kernel *, int64_t bytes);
  * half of so many registers. */
 void lower_jams(Kernel *, int registers);
 
+/* compensate.c: sums over entries add up what rounding takes from them, too; phases over whole
+ * arrays are for registers of so many bytes.  Before lower_shared. */
+void lower_compensate(Kernel *, int bytes);
+
 /* share.c: what is used twice, or does not change in an innermost loop, gets a name.  Last. */
 void lower_shared(Kernel *);
 

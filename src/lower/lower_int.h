@@ -28,6 +28,8 @@ void lower_append_all(Prog *, NodeList *, const NodeList *);
 int lower_power_below(int64_t); /* the largest power of 2 that is not above it; at least 1 */
 bool lower_reads(Prog *, Expr *, const Buf *);
 bool lower_touches(Prog *, const Node *, const Buf *); /* reads it, or stores to it */
+/* A name that no array has, of one of the kernel's own beside b: X.work1. */
+const char *lower_beside(Prog *, const Buf *b, const char *what);
 /* tree.c: whether a local is assigned to.  Only a text does that: such a phase stays as it is. */
 bool lower_has_registers(const Node *);
 /* The expressions of one node; its body's are not among them. */

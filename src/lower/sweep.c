@@ -8,8 +8,6 @@
  * and what the next tile reads is asked for. */
 #include "lower/segment_int.h"
 
-#include <string.h>
-
 /* Of the registers there are, eighths that hold sums; the others are for what is multiplied.
  * Sums that a loop wants at least to have enough to do while a chain of additions waits. */
 enum { SUMS = 5, OF_ALL = 8, FEW_SUMS = 8, LINE = 64 };
@@ -295,16 +293,8 @@ static bool find_groups(Sweep *w, Path **list, Group *group, int *n)
 Buf *lower_work(Prog *p, const Buf *beside, Type type, int64_t n)
 {
     Buf b = { .type = type, .kind = B_WORK, .written = true, .nslot = 1, .nfull = 1 };
-    Text name = { .arena = p->arena };
-    const Symbol *taken;
-    int number = 1;
 
-    do {
-        name.n = 0;
-        text_f(&name, "%.*s.work%d", (int)strcspn(beside->name, "."), beside->name, number++);
-        taken = ir_find_symbol(p, name.s, name.n);
-    } while (taken != NULL && taken->buf != NULL);
-    b.name = name.s;
+    b.name = lower_beside(p, beside, "work");
     b.full = b.slot = arena_array(p->arena, 1, sizeof *b.full);
     b.place_in_full = arena_array(p->arena, 1, sizeof *b.place_in_full);
     b.full[0] = ir_dense(p, ir_int(p, n));

@@ -4,6 +4,8 @@
  * What the passes over trees share. */
 #include "lower/lower_int.h"
 
+#include <string.h>
+
 void lower_append(Prog *p, NodeList *l, Node *n)
 {
     l->node = arena_grow(p->arena, l->node, l->n, &l->cap, sizeof *l->node);
@@ -49,6 +51,20 @@ bool lower_touches(Prog *p, const Node *n, const Buf *b)
 
     loop_visit(p, n, see_read, seen, &met);
     return seen[1] != NULL;
+}
+
+const char *lower_beside(Prog *p, const Buf *b, const char *what)
+{
+    Text name = { .arena = p->arena };
+    const Symbol *taken;
+    int number = 1;
+
+    do {
+        name.n = 0;
+        text_f(&name, "%.*s.%s%d", (int)strcspn(b->name, "."), b->name, what, number++);
+        taken = ir_find_symbol(p, name.s, name.n);
+    } while (taken != NULL && taken->buf != NULL);
+    return name.s;
 }
 
 bool lower_has_registers(const Node *n)

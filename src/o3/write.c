@@ -154,6 +154,7 @@ static void write_product(Text *out, const Spec *s, Fill *fill, bool two)
 {
     static const char *const norms[] = { "component", "norm", "none", NULL };
     static const char *const path_norms[] = { "element", "path", "none", NULL };
+    static const char *const sums[] = { "plain", "compensated", NULL };
     O3Problem t = { .name = spec_get(s, "name") };
 
     t.in1 = spec_irreps(s, "in1");
@@ -182,6 +183,8 @@ static void write_product(Text *out, const Spec *s, Fill *fill, bool two)
         o3_tell_product(out, &t);
     else
         o3_write_product(out, &t);
+    if (!s->facts && spec_choice(s, "sums", sums, 0) == 1)
+        text_str(out, "schedule\ncompensate 1\n");
 }
 
 static void write_linear(Text *out, const Spec *s)
@@ -303,7 +306,7 @@ static void write_norm(Text *out, const Spec *s)
 
 const SpecForm o3_forms[] = {
     { "tp", " in1 in2 out mode order paths" ALL, write_tp },
-    { "conv", " in1 in2 out mode order paths edges hidden" ALL, write_tp },
+    { "conv", " in1 in2 out mode order paths edges hidden sums" ALL, write_tp },
     { "connected", " in1 in2 out" ALL, write_connected },
     { "full", " in1 in2 keep" ALL, write_full },
     { "elementwise", " in1 in2 keep" ALL, write_elementwise },

@@ -16,6 +16,7 @@ const SchedInfo sched_step[SCHED_STEPS] = {
     { "stream", "bytes of rows from which on results go past the caches; 0: never", 0, 1 << 30 },
     { "jam", "1: sums over lanes run four at a time", 0, 1 },
     { "sweep", "entries that pass while sums of many products are in registers; 0: one", 0, 64 },
+    { "compensate", "1: sums over entries add up what rounding takes from them", 0, 1 },
 };
 
 /* Half of the registers: the others hold what is multiplied.  Long ones fill eight lines sooner,

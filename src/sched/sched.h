@@ -18,6 +18,7 @@ typedef enum SchedStep {
     SCHED_STREAM, /* bytes of rows from which on results that nothing reads go past the caches */
     SCHED_JAM,   /* 1: sums over lanes run four at a time */
     SCHED_SWEEP, /* entries of a row that pass while sums of many products are in registers */
+    SCHED_COMPENSATE, /* 1: sums over entries add up what rounding takes from them */
     SCHED_STEPS
 } SchedStep;
 

@@ -96,6 +96,8 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
         if (s->seed % 3 != 0)
             lower_jams(k, s->seed % 2 == 0 ? 16 : 32);
     }
+    if ((s->exact || s->tolerance > 0) && s->seed % 3 == 2) /* of exact data nothing is lost */
+        lower_compensate(k, all->bytes);
     lower_shared(k);
     ir_check(s->prog);
     for (int i = 0; i < k->n && all->plant != NULL; i++) {

@@ -109,6 +109,9 @@ def test_names_of_openequivariance(dtype):
     assert conv.reorder_weights_from_e3nn(w) is w and conv.reorder_weights_to_e3nn(w) is w
     for other in (copy.deepcopy(conv), pickle.loads(pickle.dumps(conv))):
         assert torch.equal(other(x, y, w, rows, cols), conv(x, y, w, rows, cols))
+    exact = weft.TensorProductConv(problem, kahan=True)
+    assert (exact(x, y, w, rows, cols, num_rows=4) - want).abs().max() <= BOUND[dtype] * want.abs().max()
+    assert exact.kahan and exact._spec.endswith("sums=compensated") and exact.double()._spec.endswith("compensated")
     assert not conv.state_dict()
     with pytest.raises(ValueError, match="problem: expected a weft.TPProblem"):
         weft.TensorProduct("0e")
