@@ -3,8 +3,8 @@
 # Copyright The Weft authors
 #
 # Installs the package into .venv with pip, as its users do, and runs the tests of this folder.
-# `full` installs torch, e3nn, ase, matscipy, sevenn and nequip too, to compare with; `install` does only
-# that.  Others run in what it has installed: `models` the tests of torch and of models, `base` those of this
+# `full` installs torch, e3nn, ase, matscipy, sevenn and nequip too, to compare with, and tries the package
+# in an environment with NumPy alone, build/alone; `install` does only that.  Others run in what it has installed: `models` the tests of torch and of models, `base` those of this
 # folder beside them; `o3` and `o3_04` those of that folder: tensor products against e3nn, and against e3nn
 # 0.4 and MACE, which need an environment of their own, build/e3nn-0.4.  What cannot be installed is
 # skipped.
@@ -77,6 +77,20 @@ for peer in ase matscipy sevenn nequip; do # each alone: one that cannot be inst
         echo "$peer cannot be installed"
     fi
 done
-install --no-build-isolation --no-deps --force-reinstall . ||
-    { echo "pip install . failed"; exit 1; }
+# What `pip install .` does, in its two steps: one wheel for both environments.
+rm -rf build/wheel
+.venv/bin/pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w build/wheel . &&
+    install --no-deps --force-reinstall build/wheel/weft-*.whl || { echo "pip install . failed"; exit 1; }
+
+# An environment with the package and what it asks for, which is NumPy alone.
+alone() {
+    rm -rf build/alone
+    if ! { "$python" -m venv build/alone &&
+        timeout 300 build/alone/bin/pip install -q --disable-pip-version-check --retries 1 build/wheel/weft-*.whl; }; then
+        skip "the package with NumPy alone" "NumPy cannot be installed"
+        return 0
+    fi
+    (cd build/alone && bin/python "$OLDPWD/tests/python/alone.py")
+}
+[ "$tier" = fast ] || alone || { echo "the package does not work with NumPy alone"; exit 1; }
 [ "$tier" = install ] || run .venv tests/python "${folders[@]}" "$@"

@@ -3,7 +3,7 @@
 # Copyright The Weft authors
 #
 # install.sh ROOT BUILD: what BUILD installs can be moved, found by find_package and by pkg-config,
-# linked both ways, and run.
+# linked both ways, and run: a line with its version, and examples/spmm.c.
 . "$(dirname "$0")/lib.sh"
 scratch
 build=$2
@@ -13,6 +13,11 @@ quiet() { "$@" >"$tmp/log" 2>&1 || { bad "$* failed: $(tail -n 15 "$tmp/log")"; 
 says_version() { # COMMAND...
     local got
     got=$("$@" 2>&1) && [ "$got" = "$version" ] || bad "$*: said '$got', wanted '$version'"
+}
+
+says_product() { # COMMAND...: the example's matrix
+    local got
+    got=$("$@" 2>&1 | tr '\n' ' ') && [ "$got" = "9 90 0 0 18 180 " ] || bad "$*: said '$got'"
 }
 
 quiet cmake --install "$build" --prefix "$tmp/first"
@@ -31,6 +36,7 @@ cat >"$tmp/use/use.c" <<'END'
 #include <weft.h>
 int main(void) { return puts(weft_version()) < 0; }
 END
+cp "$root/examples/spmm.c" "$tmp/use/"
 cat >"$tmp/use/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.16)
 project(use C)
@@ -39,10 +45,13 @@ add_executable(use_shared use.c)
 target_link_libraries(use_shared weft::weft)
 add_executable(use_static use.c)
 target_link_libraries(use_static weft::weft_static)
+add_executable(spmm spmm.c)
+target_link_libraries(spmm weft::weft)
 END
 quiet cmake -S "$tmp/use" -B "$tmp/use/b" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release &&
     quiet cmake --build "$tmp/use/b" &&
-    for kind in shared static; do says_version "$tmp/use/b/use_$kind"; done
+    for kind in shared static; do says_version "$tmp/use/b/use_$kind"; done &&
+    says_product "$tmp/use/b/spmm"
 part "find_package"
 
 if command -v pkg-config >/dev/null; then
@@ -52,6 +61,8 @@ if command -v pkg-config >/dev/null; then
         LD_LIBRARY_PATH=$lib says_version "$tmp/use/pc"
     quiet cc $(pkg-config --cflags weft) "$tmp/use/use.c" -o "$tmp/use/pcs" -L"$lib" -l:libweft.a \
         $(pkg-config --static --libs-only-l weft | sed 's/-lweft//') && says_version "$tmp/use/pcs"
+    quiet cc "$tmp/use/spmm.c" -o "$tmp/use/spmm" $(pkg-config --cflags --libs weft) &&
+        LD_LIBRARY_PATH=$lib says_product "$tmp/use/spmm"
     part "pkg-config"
 else
     skip "pkg-config consumer" "pkg-config is not installed"
