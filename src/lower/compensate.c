@@ -299,8 +299,8 @@ static Expr *error_of(Sums *s, const Node *n, const Nest *nest, int open, int ve
 
 static Node *rewrite(Sums *s, const Node *n, const Nest *outer, int open, int vectors);
 
-/* A register begins with no error, or with that of a part, and takes it after each loop that adds to
- * it. */
+/* A register begins with no error, or with that of a part, and takes it after each loop that adds
+ * to it. */
 static void put_lets(Sums *s, const Node *n, NodeList *to)
 {
     Prog *p = s->k->p;

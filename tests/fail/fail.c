@@ -825,6 +825,29 @@ SCENARIO(a_cost_is_estimated)
     CHECK_SAME(cost.flops, 8);
 }
 
+/* What the caller has is not written by a call that fails: x, y, h, m, then results from 24 on. */
+SCENARIO(a_convolution_over_edges_and_its_gradients)
+{
+    static const int32_t to[] = { 1, 0, 1 }, from[] = { 0, 1, 1 };
+    weft_edge_list list = { 2, 2, 3, WEFT_I32, to, from };
+    double *x = w->user, *z = w->user + 24;
+    weft_conv_in at = { x, x + 4, x + 8, x + 16 };
+    weft_conv_out d = { .x = z + 8, .y = z + 12, .w = z + 16, .m = z + 24 };
+    weft_edges *edges;
+    weft_conv *conv;
+
+    w->j.getenv = no_compiler;
+    DO(weft_edges_new(w->ctx, &list, &edges));
+    DO(weft_conv_new(w->ctx, "conv; in1=2x0e; in2=0e; out=2x0e; mode=uvu; hidden=2; type=f64",
+                     &conv));
+    DO(weft_conv_forward(conv, edges, &at, z));
+    CHECK_SAME(z[0], x[2] * x[5] * (x[10] * x[16] + x[11] * x[18]));
+    DO(weft_conv_backward(conv, edges, &at, z, &d));
+    CHECK_SAME(z[8], x[4] * z[2] * (x[8] * x[16] + x[9] * x[18]));
+    weft_conv_free(conv);
+    weft_edges_free(edges);
+}
+
 int main(int argc, char **argv)
 {
     int code = test_main(argc, argv);

@@ -46,6 +46,28 @@ def bipartite():
     return rng.integers(0, 5, 64), rng.integers(0, 9, 64), 5, 9
 
 
+def directed(receiver, sender, nodes, senders=None, dtype=np.int32):
+    return (np.array(receiver, dtype), np.array(sender, dtype), nodes, nodes if senders is None else senders)
+
+
+GRAPHS = {
+    "no edges": directed([], [], 3),
+    "no nodes": directed([], [], 0),
+    "one edge": directed([0], [0], 1),
+    "nodes without edges": directed([4, 1, 4], [1, 4, 2], 7),
+    "edges there twice": directed([0, 2, 0, 0, 2], [1, 0, 1, 1, 0], 3),
+    "loops": directed([0, 1, 2, 1, 0], [0, 1, 2, 1, 2], 3),
+    "no reverse": directed([0, 0, 1, 2, 0], [1, 2, 2, 3, 3], 4),
+    "a star": directed([0] * 40 + list(range(1, 41)), list(range(1, 41)) + [0] * 40, 41),
+    "fewer receivers": directed([0, 1, 1, 0, 1], [6, 2, 5, 0, 3], 2, 7),
+    "fewer senders": directed([6, 2, 5, 0, 3], [0, 1, 1, 0, 1], 7, 2),
+    "ghosts": directed([0, 1, 2, 0, 1, 2, 2], [3, 4, 5, 1, 5, 0, 3], 3, 6),
+    "sorted": directed(np.repeat(np.arange(6), 5), np.tile(np.arange(5), 6), 6),
+    "of 64 bits": directed(np.arange(30) * 7 % 6, np.arange(30) * 11 % 6, 6, dtype=np.int64),
+    "many": bipartite(),
+}
+
+
 class Peer:
     def __init__(self, conv, edges, receiver, sender):
         paths = [(int(a), int(b), int(c), mode, True) for a, b, c, mode, *_ in conv.paths]
@@ -75,12 +97,8 @@ def relative(got, expected):
     return np.abs(got - expected).max(initial=0) / max(np.abs(expected).max(initial=0), 1e-30)
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.parametrize("dtype, graph", [("f64", bipartite), ("f32", silicon)])
-def test_values_and_gradients(name, dtype, graph):
-    in1, in2, out, mode, more = PROBLEMS[name]
-    conv = weft.Convolution(in1, in2, out, mode=mode, dtype=dtype, **more)
-    receiver, sender, nodes, senders = graph()
+def check(conv, dtype, receiver, sender, nodes, senders):
+    """Values and gradients of both orders, by every operand."""
     edges = weft.Edges(receiver, sender, nodes, senders)
     peer, rng = Peer(conv, edges, receiver, sender), np.random.default_rng(2)
     names = [n for n in ("x", "y", "weight", "matrix") if conv._rows(edges, n)[0]]
@@ -106,19 +124,57 @@ def test_values_and_gradients(name, dtype, graph):
         assert relative(g[n], expected) <= BACKWARD[dtype], n
 
 
-def test_third_derivatives():
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("dtype, graph", [("f64", bipartite), ("f32", silicon)])
+def test_values_and_gradients(name, dtype, graph):
+    in1, in2, out, mode, more = PROBLEMS[name]
+    check(weft.Convolution(in1, in2, out, mode=mode, dtype=dtype, **more), dtype, *graph())
+
+
+@pytest.mark.parametrize("more", [{}, {"hidden": 3}])
+@pytest.mark.parametrize("dtype", ["f64", "f32"])
+def test_graphs_of_all_kinds(dtype, more):
+    conv = weft.Convolution("4x0e+3x1o", "0e+1o", "0e+1o", mode="uvu", dtype=dtype, **more)
+    for name, graph in GRAPHS.items():
+        try:
+            check(conv, dtype, *graph)
+        except AssertionError as fault:
+            raise AssertionError(name) from fault
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_the_order_of_edges_changes_no_bit(dtype):
+    conv = weft.Convolution("4x0e+3x1o", "0e+1o", "0e+1o", mode="uvu", dtype="f32")
+    rng = np.random.default_rng(6)
+    pairs = rng.permutation(7 * 9)[:40]
+    receiver, sender = (pairs // 9).astype(dtype), (pairs % 9).astype(dtype)
+    x, y, w, dz = (rng.standard_normal(s, dtype=np.float32) for s in
+                   ((9, 13), (40, 4), (40, conv.weight_numel), (7, conv.irreps_out.dim)))
+    edges = weft.Edges(receiver, sender, 7, 9)
+    z, d = conv(edges, x, y, w), conv.backward(edges, dz, x, y, w)
+    for _ in range(5):
+        p = rng.permutation(40)
+        other = weft.Edges(receiver[p], sender[p], 7, 9)
+        g = conv.backward(other, dz, x, y[p], w[p])
+        assert np.array_equal(conv(other, x, y[p], w[p]), z) and np.array_equal(g["x"], d["x"])
+        assert np.array_equal(g["y"], d["y"][p]) and np.array_equal(g["weight"], d["weight"][p])
+
+
+@pytest.mark.parametrize("graph", ["many", "edges there twice", "ghosts", "nodes without edges", "loops"])
+def test_third_derivatives(graph):
     """By the program, three times its gradient."""
-    receiver, sender, nodes, senders = bipartite()
+    receiver, sender, nodes, senders = GRAPHS[graph]
     order = np.lexsort((sender, receiver))
     receiver, sender = receiver[order], sender[order]
     conv = weft.Convolution("3x0e+2x1o", "0e+1o", "0e+1o", mode="uvu", dtype="f64")
     program = weft.Program.o3(conv.spec)
     peer = Peer(conv, weft.Edges(receiver, sender, nodes, senders), receiver, sender)
     rng = np.random.default_rng(5)
-    arrays = {"X": rng.standard_normal((9, 9)), "Y": rng.standard_normal((64, 4)),
-              "Wt": rng.standard_normal((64, conv.weight_numel))}
-    given = {"E.start": np.searchsorted(receiver, np.arange(6)), "E.j": sender, "nodes": 5,
-             "senders": 9}
+    n = len(receiver)
+    arrays = {"X": rng.standard_normal((senders, 9)), "Y": rng.standard_normal((n, 4)),
+              "Wt": rng.standard_normal((n, conv.weight_numel))}
+    given = {"E.start": np.searchsorted(receiver, np.arange(nodes + 1)), "E.j": sender, "nodes": nodes,
+             "senders": senders}
     leaf = {n: torch.tensor(a, requires_grad=True) for n, a in arrays.items()}
     of = {"Z": peer(leaf["X"], leaf["Y"], leaf["Wt"])}
     for k in range(3):
