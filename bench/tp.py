@@ -297,6 +297,8 @@ def main():
     if options.fresh:
         os.environ["WEFT_CACHE_DIR"] = tempfile.mkdtemp(prefix="weft-tp-")
     os.environ["WEFT_NUM_THREADS"] = str(options.threads)
+    # threads of a peer would else wait for more of its work on the CPUs of the next in turn
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     for name in options.problems or PROBLEMS:
         measure(name, PROBLEMS.get(name, name), options)
     means(options)
