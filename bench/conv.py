@@ -9,16 +9,24 @@ then times in turn.
                          [--threads 1] [--rounds 7] [--layout mul_ir] [--hidden 64] [--double]
                          [--no-peers] [--most 20000] [--json]
     python bench/conv.py 'IN1*IN2>OUT'                # any other product, mode uvu
+    python bench/conv.py --grid [NAME ...]            # all systems, 64 to 5,000 atoms, both types, 1 and 2
+                                                      # threads; then how figures grow with the atoms
 
 One line a case: medians in microseconds an edge of forward, backward and both; of double backward with
 --double; the same of the peers (forward, and forward with backward) and how many times longer that is;
 peak memory beyond operands and results, in MB, of forward and backward.  Peers stay out above --most
-edges."""
+edges.
+
+With --hidden, too: weights by torch into a new array and then Weft's convolution (mm_f), by Weft into one
+that is there (two_f, and with gradients by torch's products into arrays that are there two_b), and how many
+times longer that is (mm_f_x, two_f_x, two_b_x)."""
 
 import argparse
+import itertools
 import json
-import os
 import statistics
+import subprocess
+import sys
 import time
 
 SIX = "+".join(f"32x{l}{p}" for l in range(3) for p in "oe")
@@ -32,8 +40,11 @@ PROBLEMS = {
 SYSTEMS = {"silicon": ("silicon", 8), "oxide": ("srtio3", 5)}
 CHUNK = 512
 OPERANDS = ("x", "y", "weight", "matrix")
+OWN = "48x0e+24x1o+12x2e*0e+1o+2e>0e+1o+2e"  # of no model
+HIDDEN = ["mm_f", "two_f", "two_b"]
 COLUMNS = ["fwd", "bwd", "f+b", "double", "e3nn_f", "e3nn_fb", "chunk_f", "chunk_fb", "e3nn_f_x",
-           "e3nn_fb_x", "chunk_f_x", "chunk_fb_x", "mb", "e3nn_mb", "plan_ms", "error"]
+           "e3nn_fb_x", "chunk_f_x", "chunk_fb_x", "mb", "e3nn_mb", "plan_ms", "error",
+           *HIDDEN, *(f"{n}_x" for n in HIDDEN)]
 
 
 def irreps_of(spec):
@@ -87,7 +98,7 @@ class Weft:
         self.out = np.empty_like(self.dz)
         self.names = [n for n in OPERANDS if n in arrays]
         self.grads = {n: np.empty_like(arrays[n]) for n in self.names}
-        self.more = {"dz": np.empty_like(self.dz), **{n: np.empty_like(arrays[n]) for n in self.names}}
+        self.more = {n: np.empty_like(arrays[n]) for n in ["dz", *self.names] if options.double}
         for array in (self.out, *self.grads.values(), *self.more.values()):
             array.fill(0)  # so that memory is there before anything is measured
         one = weft.Edges([0], [0], 1)  # and the code
@@ -108,6 +119,47 @@ class Weft:
         along = {f"dd{n}": self.at[n] for n in self.names}
         return self.conv.double_backward(self.edges, self.dz, **self.operands(), **along,
                                          out=self.more)
+
+
+class TwoKernels:
+    """Weights in an array of edges x weights: by torch's product and by Weft's, then a convolution."""
+
+    def __init__(self, weft, torch, spec, options, arrays, edges):
+        import numpy as np
+
+        self.torch, self.at, self.edges = torch, arrays, edges
+        self.plain = weft.Convolution(*irreps_of(spec), mode="uvu", dtype=options.type,
+                                      layout=options.layout)
+        self.product = weft.Program(
+            "program weights(edges)\n"
+            f"axis E = edges, L = {options.hidden}, U = {arrays['matrix'].shape[1]}\n"
+            f"{options.type} H[E, L], M[L, U], W[E, U]\n"
+            "w: W[e, u] += H[e, l] * M[l, u]\n").compile()
+        self.h, self.m = (torch.from_numpy(arrays[n]) for n in ("weight", "matrix"))
+        self.w = np.zeros((len(arrays["weight"]), arrays["matrix"].shape[1]), arrays["x"].dtype)
+        self.z = np.zeros_like(arrays["dz"])
+        self.d = {"x": np.zeros_like(arrays["x"]), "y": np.zeros_like(arrays["y"]),
+                  "weight": np.zeros_like(self.w)}
+        self.dh, self.dm = torch.zeros_like(self.h), torch.zeros_like(self.m)
+
+    def run(self, w):
+        return self.plain(self.edges, self.at["x"], self.at["y"], w, out=self.z)
+
+    def fresh(self):
+        return self.run((self.h @ self.m).numpy())
+
+    def reused(self):
+        self.product(H=self.at["weight"], M=self.at["matrix"], out={"W": self.w})
+        return self.run(self.w)
+
+    def backward(self):
+        torch = self.torch
+        torch.mm(self.h, self.m, out=torch.from_numpy(self.w))
+        self.plain.backward(self.edges, self.at["dz"], self.at["x"], self.at["y"], self.w, out=self.d)
+        dw = torch.from_numpy(self.d["weight"])
+        torch.mm(dw, self.m.T, out=self.dh)
+        torch.mm(self.h.T, dw, out=self.dm)
+        return {**self.d, "weight": self.dh.numpy(), "matrix": self.dm.numpy()}
 
 
 class Peer:
@@ -242,6 +294,8 @@ def measure(name, system, atoms, options):
     ends, edges = (found.receiver, found.sender), len(found.receiver)
     shape = weft.Convolution(*irreps_of(spec), mode="uvu")
     dims = [shape.irreps["in1"].dim, shape.irreps["in2"].dim, shape.weight_numel, shape.irreps["out"].dim]
+    if 2 * edges * (options.hidden or dims[2]) * np.dtype(real).itemsize > options.gb * 1e9:
+        return None
     arrays = arrays_of(np, dims, nodes, edges, real, options.hidden)
     ours = Weft(weft, spec, options, arrays, nodes, ends)
     runs = {"fwd": ours.forward, "bwd": ours.backward}
@@ -254,22 +308,30 @@ def measure(name, system, atoms, options):
         grads = ours.backward()
     row["mb"] = peak.mb
     if options.peers and edges <= options.most:
+        one = {n: a if n == "matrix" else a[:1] for n, a in arrays.items()}
+        E3nn(ours.conv, torch, one, [np.zeros(1, int)] * 2, 1).both()  # its code
         e3nn = E3nn(ours.conv, torch, arrays, ends, nodes)
-        if options.layout == "mul_ir":
+        with Peak() as peak:
             z, d = e3nn.both()
+        row["e3nn_mb"] = peak.mb - sum(a.nbytes for a in arrays.values()) / 1e6
+        if options.layout == "mul_ir":
             row["error"] = max([relative(np, ours.forward(), z.detach())] + [
                 relative(np, grads[n], a) for n, a in zip(ours.names, d)])
             assert row["error"] <= (1e-12 if options.type == "f64" else 1e-5), row
-            del z, d
-        with Peak() as peak:
-            e3nn.both()
-        row["e3nn_mb"] = peak.mb - sum(a.nbytes for a in arrays.values()) / 1e6
+        del z, d
         runs.update(e3nn_f=e3nn.forward, e3nn_fb=e3nn.both)
         try:
             chunks = Chunks(ours.conv, options.layout, torch, arrays, ends, nodes)
             runs.update(chunk_f=chunks.forward, chunk_fb=chunks.both)
         except ImportError:
             pass
+    if options.hidden:
+        two = TwoKernels(weft, torch, spec, options, arrays, ours.edges)
+        bound = 1e-12 if options.type == "f64" else 1e-5
+        assert max(relative(np, ours.forward(), two.reused()), relative(np, ours.out, two.fresh())) <= bound
+        both = two.backward()
+        assert max(relative(np, a, both[n]) for n, a in ours.backward().items()) <= bound
+        runs.update(mm_f=two.fresh, two_f=two.reused, two_b=two.backward)
     took = time_in_turn(runs, options.rounds)
     row.update({k: v * 1e6 / max(edges, 1) for k, v in took.items()})
     row["f+b"] = row["fwd"] + row["bwd"]
@@ -277,10 +339,52 @@ def measure(name, system, atoms, options):
         if f"{peer}_f" in row:
             row[f"{peer}_f_x"] = row[f"{peer}_f"] / row["fwd"]
             row[f"{peer}_fb_x"] = row[f"{peer}_fb"] / row["f+b"]
+    for name, of in zip(HIDDEN, ("fwd", "fwd", "bwd")):
+        if name in row:
+            row[f"{name}_x"] = row[name] / row[of]
     return row
 
 
+def run_alone(name, system, atoms, type, threads, options):
+    """One case in a process of its own, so that memory is that of the case; None: it does not fit."""
+    words = [sys.executable, __file__, name, "--system", system, "--atoms", str(atoms), "--type", type,
+             "--threads", str(threads), "--rounds", str(options.rounds), "--layout", options.layout,
+             "--most", str(options.most), "--gb", str(options.gb), "--json"]
+    words += ["--double"] * options.double + ["--no-peers"] * (not options.peers)
+    words += ["--hidden", str(options.hidden)] if options.hidden else []
+    out = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return json.loads(out) if out.strip() else None
+
+
+def grid(problems, options):
+    """Every case, and of each problem, system, type and number of threads how figures grow."""
+    cases = {}
+    for of in itertools.product(problems, options.system, ("f32", "f64"), (1, 2)):
+        for atoms in options.atoms:
+            row = run_alone(of[0], of[1], atoms, *of[2:], options)
+            if row is not None:
+                put(row, options)
+                cases.setdefault(of, []).append(row)
+    for of, rows in cases.items():
+        first, last = rows[0], rows[-1]
+        share = max((r["mb"] / r["e3nn_mb"] for r in rows if r.get("e3nn_mb", 0) > 0), default=float("nan"))
+        print("# " + ",".join(map(str, of)) + f": from {first['atoms']} to {last['atoms']} atoms forward"
+              f" x{last['fwd'] / first['fwd']:.2f}, backward x{last['bwd'] / first['bwd']:.2f} an edge;"
+              f" memory at most {100 * share:.1f} % of e3nn's", flush=True)
+
+
+def set_threads(n):
+    import torch
+
+    import weft
+
+    weft.set_threads(n)
+    torch.set_num_threads(n)
+
+
 def put(row, options):
+    if row is None:
+        return
     if options.json:
         print(json.dumps(row), flush=True)
         return
@@ -293,8 +397,8 @@ def main():
     p = argparse.ArgumentParser(description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("problems", nargs="*")
-    p.add_argument("--system", nargs="+", default=["silicon"])
-    p.add_argument("--atoms", nargs="+", type=int, default=[64, 512])
+    p.add_argument("--system", nargs="+")
+    p.add_argument("--atoms", nargs="+", type=int)
     p.add_argument("--cutoff", type=float, default=5.0)
     p.add_argument("--type", default="f32", choices=["f32", "f64"])
     p.add_argument("--threads", type=int, default=1)
@@ -304,14 +408,17 @@ def main():
     p.add_argument("--double", action="store_true", help="double backward, too")
     p.add_argument("--no-peers", dest="peers", action="store_false")
     p.add_argument("--most", type=int, default=20000, help="edges up to which peers run")
+    p.add_argument("--grid", action="store_true", help="all systems, sizes, types and 1 and 2 threads")
+    p.add_argument("--gb", type=float, default=6, help="cases stay out whose weights and gradients take more")
     p.add_argument("--json", action="store_true")
     options = p.parse_args()
-    os.environ["WEFT_NUM_THREADS"] = str(options.threads)
-    import torch
-
-    torch.set_num_threads(options.threads)
+    options.system = options.system or (["silicon", "water", "oxide"] if options.grid else ["silicon"])
+    options.atoms = options.atoms or ([64, 512, 5000] if options.grid else [64, 512])
+    set_threads(options.threads)
     if not options.json:
         print("problem,system,atoms,edges,type,threads," + ",".join(COLUMNS))
+    if options.grid:
+        return grid(options.problems or [*PROBLEMS, OWN], options)
     for name in options.problems or PROBLEMS:
         for system in options.system:
             for atoms in options.atoms:
