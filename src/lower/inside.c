@@ -261,3 +261,34 @@ bool lower_is_sure(Prog *p, const Node *phase, Expr *e)
     ir_visit(p, e, see_unsure, &s, &met);
     return s.sure;
 }
+
+static bool find_total(const Inside *s, Expr *e, Memo *memo);
+
+static bool is_total(const Inside *s, Expr *e, Memo *memo)
+{
+    Expr **known = ir_memo(s->p, memo, e);
+    bool total;
+
+    if (*known != NULL)
+        return *known == e;
+    total = find_total(s, e, memo);
+    *ir_memo(s->p, memo, e) = total ? e : ir_int(s->p, 0);
+    return total;
+}
+
+static bool find_total(const Inside *s, Expr *e, Memo *memo)
+{
+    if (e->op == OP_cell)
+        return lower_is_inside(s->p, s->phase, e);
+    if (!ir_is_float(e) && e->type != T_bool)
+        return e->nargs == 0;
+    for (int i = 0; i < e->nargs; i++)
+        if (!is_total(s, e->arg[i], memo))
+            return false;
+    return true;
+}
+
+bool lower_is_total(Prog *p, const Node *phase, Expr *e, Memo *memo)
+{
+    return is_total(&(Inside){ p, phase }, e, memo);
+}

@@ -7,7 +7,7 @@
  * after the phases have become as few as they will. */
 #include "lower/lower_int.h"
 
-enum { MOST = 1000 }; /* operations: beyond that a body is cut into functions, and has no rows */
+enum { MOST = 2500 }; /* operations: lanes of more would take a compiler too long */
 
 typedef struct Rows { /* elements that are a row apart from item to item, each once */
     LoopIndex *at;
@@ -19,6 +19,7 @@ typedef struct Items {
     const Node *phase;
     Type type;             /* of all elements */
     Memo uses, good, fine; /* depends on the item; can be one a lane; is counted */
+    Memo total;            /* of lower_is_total */
     int operations;        /* those in lanes */
     Rows load, store;
 } Items;
@@ -57,30 +58,11 @@ static bool can_be_args(Items *t, Expr *e)
     return good;
 }
 
-typedef struct Sides {
-    Items *t;
-    bool there;
-} Sides;
-
-static void see_side(Expr *e, void *ctx)
-{
-    Sides *s = ctx;
-
-    if (e->op == OP_cell)
-        s->there = s->there && lower_is_inside(s->t->p, s->t->phase, e);
-    else if (e->nargs > 0 && e->type == T_i64)
-        s->there = s->there && (e->op == OP_add || e->op == OP_sub || e->op == OP_mul);
-}
-
 /* Both sides of a choice are evaluated, so both must be there. */
 static bool can_choose(Items *t, Expr *e)
 {
-    Sides s = { t, !is_same(t, e->arg[0]) };
-    Memo met = { 0 };
-
-    for (int i = 1; i < 3; i++)
-        ir_visit(t->p, e->arg[i], see_side, &s, &met);
-    return s.there;
+    return !is_same(t, e->arg[0]) && lower_is_total(t->p, t->phase, e->arg[1], &t->total) &&
+           lower_is_total(t->p, t->phase, e->arg[2], &t->total);
 }
 
 static bool can_compare(const Items *t, Expr *e)

@@ -99,6 +99,10 @@ bool lower_is_inside(Prog *, const Node *phase, Expr *cell);
 int lower_dim_of(Prog *, const Node *phase, Expr *cell, Local *);
 /* Whether e has a value wherever its locals do. */
 bool lower_is_sure(Prog *, const Node *phase, Expr *e);
+/* Whether e, a float or a condition, may be evaluated wherever its locals are known, also where the
+ * program does not: its elements exist, and there are no integers in it that might overflow.  The
+ * memo: one for each phase. */
+bool lower_is_total(Prog *, const Node *phase, Expr *e, Memo *);
 
 /* sweep.c: an array of the iteration beside another one, of so many elements. */
 Buf *lower_work(Prog *, const Buf *beside, Type, int64_t n);

@@ -13,7 +13,7 @@ typedef struct Named { /* an expression and the local that holds it */
 typedef struct Share { /* one list of nodes */
     Prog *p;
     const Node *phase;
-    Memo *kept;         /* see lower_is_kept */
+    Memo *kept, *total; /* see lower_is_kept, lower_is_total */
     const Named *named; /* newest first */
     Memo let;           /* the same as a map, for rewriting */
     Memo seen;          /* to itself: met once; to `often`: more than once */
@@ -34,6 +34,7 @@ static Share new_list(const Share *outer)
     Share s = { .p = outer->p,
                 .phase = outer->phase,
                 .kept = outer->kept,
+                .total = outer->total,
                 .named = outer->named,
                 .often = outer->often,
                 .lane = outer->lane,
@@ -60,30 +61,13 @@ static bool is_work(Expr *e)
     return is_heavy(e) || (e->tree > 3 && e->op != OP_fits);
 }
 
-/* Whether e has a value for each lane: it depends on the variable, or on a local that does. */
-static bool is_in_lanes(Share *s, Expr *e)
-{
-    Expr *no = ir_int(s->p, 0), *known;
-
-    if (s->lane == NULL || e->nargs == 0)
-        return s->lane != NULL && e->op == OP_local &&
-               (e->local == s->lane || e->local->lanes > 1);
-    known = *ir_memo(s->p, &s->differs, e);
-    if (known == NULL) {
-        known = no;
-        for (int i = 0; i < e->nargs && known == no; i++)
-            if (is_in_lanes(s, e->arg[i]))
-                known = e;
-        *ir_memo(s->p, &s->differs, e) = known;
-    }
-    return known == e;
-}
-
-/* How many arguments are evaluated whenever the expression is: in lanes both sides of a choice are.
- * What `fits` tests may not be computed before it. */
+/* How many arguments may be evaluated whenever the expression is: of a choice also the sides, where
+ * nothing can go wrong in them, so that what they share is computed once.  What `fits` tests may
+ * not be computed before it. */
 static int sure_args(Share *s, Expr *e)
 {
-    if ((e->op == OP_select && !is_in_lanes(s, e)) || e->op == OP_and || e->op == OP_or)
+    if (e->op == OP_and || e->op == OP_or ||
+        (e->op == OP_select && !lower_is_total(s->p, s->phase, e, s->total)))
         return 1;
     return e->op == OP_fits ? 0 : e->nargs;
 }
@@ -170,6 +154,25 @@ static Node *renamed_node(Share *s, const Node *n)
     for (int k = 0; k < n->nat; k++)
         c->at[k] = (At){ renamed_place(s, n->at[k].out), renamed(s, n->at[k].value) };
     return c;
+}
+
+/* Whether e has a value for each lane: it depends on the variable, or on a local that does. */
+static bool is_in_lanes(Share *s, Expr *e)
+{
+    Expr *no = ir_int(s->p, 0), *known;
+
+    if (s->lane == NULL || e->nargs == 0)
+        return s->lane != NULL && e->op == OP_local &&
+               (e->local == s->lane || e->local->lanes > 1);
+    known = *ir_memo(s->p, &s->differs, e);
+    if (known == NULL) {
+        known = no;
+        for (int i = 0; i < e->nargs && known == no; i++)
+            if (is_in_lanes(s, e->arg[i]))
+                known = e;
+        *ir_memo(s->p, &s->differs, e) = known;
+    }
+    return known == e;
 }
 
 static void add_let(Share *s, Expr *e)
@@ -313,8 +316,10 @@ static void drop_unused(Prog *p, Node *n, bool *used, Memo *met)
 
 static Node *share_phase(Prog *p, Node *phase)
 {
-    Memo kept = { 0 }, met = { 0 };
-    Share s = { .p = p, .phase = phase, .kept = &kept, .often = ir_int(p, 0) };
+    Memo kept = { 0 }, total = { 0 }, met = { 0 };
+    Share s = {
+        .p = p, .phase = phase, .kept = &kept, .total = &total, .often = ir_int(p, 0)
+    };
     NodeList out = share_list(&s, &phase, 1);
 
     phase = lower_phase(p, &out);
