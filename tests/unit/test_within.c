@@ -98,3 +98,94 @@ TEST(rows_are_used_where_they_are_made)
     how.sweep = 0;
     CHECK(rows_are_gone(lower_all, HEAD, cases[0].body, how));
 }
+
+#define LOOPS                                                                             \
+    "program p(m, n) stage loops\n"                                                       \
+    "axis I = m, E(I) = seg : j < n\n"                                                    \
+    "f32 X[n, 8], M[3, 8]; inout f32 G[E, 3], D[3, 8], O[E, 8]; temp f32 W[E, 8]\n"       \
+    "temp work f32 W.work1[8]\n"                                                          \
+    "phase p for i in 0..m balance E.start\n    for e in E.start[i]..E.start[i + 1]\n"
+#define BEGIN "        for x in 0..8\n            W.work1[x] = 0.0\n"
+#define ADD "        for u in 0..8\n            W.work1[u] += X[E.j[e] * 8 + u]\n"
+#define SUM                                                                               \
+    "        for l in 0..3\n            for u in 0..8\n"                                  \
+    "                G[e * 3 + l] += W.work1[u] * M[l * 8 + u]\n"
+
+/* Whether the array of an entry becomes one of a tile. */
+static bool is_tiled(const char *body, LowerTile how)
+{
+    Bed b;
+    Kernel k;
+    bool tiled = false;
+
+    bed_open(&b);
+    k = rows_kernel(&b, LOOPS, body);
+    if (CATCH(&b.err, lower_segments(&k, how); loop_check(k.p);
+              tiled = !rows_has_array(k.p, "W.work1")) != ST_OK)
+        test_fail(__FILE__, __LINE__, "%s\n%s", b.err.msg, body);
+    bed_close(&b);
+    return tiled;
+}
+
+TEST(arrays_of_an_entry_become_those_of_a_tile)
+{
+    LowerTile how = { .bytes = 32, .registers = 8, .all = 16, .sweep = 8 };
+
+    CHECK(is_tiled(BEGIN ADD SUM, how));
+    CHECK(is_tiled(BEGIN ADD SUM "        for u in 0..8\n            O[e * 8 + u] += X[u]\n", how));
+    CHECK(!is_tiled(BEGIN ADD BEGIN ADD SUM, how)); /* begun twice, */
+    CHECK(!is_tiled("        for x in 0..7\n            W.work1[x] = 0.0\n" ADD SUM, how)); /* in part */
+    CHECK(!is_tiled(BEGIN ADD SUM SUM, how));      /* products that add to the same */
+    CHECK(!is_tiled(BEGIN SUM ADD, how));          /* or come too soon */
+    CHECK(!is_tiled(BEGIN ADD "        O[e * 8] += W.work1[0]\n" SUM, how));
+    how.sweep = 0;
+    CHECK(!is_tiled(BEGIN ADD SUM, how));
+}
+
+#define WIDE                                                              \
+    "program p(m, n) stage positions\n"                                   \
+    "axis I = m, E(I) = seg : j < n\n"                                    \
+    "f32 X[n, 4096], M[3, 4096]; inout f32 G[E, 3]; temp f32 W[E, 4096]\n"
+
+TEST(tiles_of_wide_rows_have_fewer_entries)
+{
+    LowerTile how = { .bytes = 32, .registers = 8, .all = 16, .sweep = LOWER_ROWS };
+    const char *body =
+        "phase a for x in 0..size(E)\n    for y in 0..4096\n        W[x, y] = 0.0\n"
+        ROWS "        for u in 0..4096\n            W[e, u] += X[E.j[e], u]\n"
+        "phase u for l in 0..3\n    for i in 0..m\n        for e in E.start[i]..E.start[i + 1]\n"
+        "            for u in 0..4096\n                G[e, l] += W[e, u] * M[l, u]\n";
+
+    CHECK(rows_are_gone(lower_all, WIDE, body, how));
+}
+
+/* Phases after sums of all iterations are cut: one more where that can be. */
+static int parts_of(const char *sums)
+{
+    char body[600];
+    Bed b;
+    Kernel k;
+    int n = 0;
+
+    bed_open(&b);
+    snprintf(body, sizeof body,
+             "phase s\n    for i in 0..m\n        for e in E.start[i]..E.start[i + 1]\n"
+             "            for u in 0..8\n%s", sums);
+    k = rows_kernel(&b, HEAD, body);
+    if (CATCH(&b.err, lower_parts(&k); loop_check(k.p); n = k.n) != ST_OK)
+        test_fail(__FILE__, __LINE__, "%s\n%s", b.err.msg, body);
+    bed_close(&b);
+    return n;
+}
+
+TEST(sums_of_all_rows_are_cut_beside_those_of_each)
+{
+#define SHARED "                D[0, u] += X[E.j[e], u]\n"
+    CHECK_EQ(parts_of(SHARED), 2);
+    CHECK_EQ(parts_of(SHARED "                O[e, u] += X[E.j[e], u]\n"), 2);
+    CHECK_EQ(parts_of(SHARED "                C[E.place[e], u] += X[E.j[e], u]\n"), 2);
+    CHECK_EQ(parts_of(SHARED "                Z[i, u] += X[E.j[e], u]\n"), 2);
+    CHECK_EQ(parts_of(SHARED "                C[E.j[e], u] += X[E.j[e], u]\n"), 1);
+    CHECK_EQ(parts_of(SHARED "                O[e, u] += O[e, u]\n"), 1);
+    CHECK_EQ(parts_of(SHARED "                S[u, u] += X[E.j[e], u]\n"), 1);
+}
