@@ -268,7 +268,7 @@ TEST(temporaries_of_emitted_text_have_the_right_length)
         { TEMP("axis I = m", "") USE(""), "weft_room(1, sizeof(double)" },
         { TEMP("axis I = m, J = 2*n + 1", "I, J") USE("i, j"), "weft_room(n_m * " },
         { TEMP("axis I = m, J = n / 2", "J") USE("j"),
-          "weft_room(weft_div_i64(n_n, INT64_C(2), &fault)" },
+          "weft_room(weft_div_ck(n_n, INT64_C(2), &fault)" },
         { TEMP("axis I = m, E(I) = seg", "E") USE("e"), "weft_room(a_E_start[n_m], " },
         { TEMP("axis I = m, E(I) = seg, F(E) = one", "F") USE("f"), "weft_room(a_E_start[n_m], " },
         { TEMP("axis I = m, E(I) = seg, F(E) = 2, G(F) = seg", "G") USE("g"),
