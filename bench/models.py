@@ -39,6 +39,7 @@ def options():
     p.add_argument("--rattled", type=int, default=10, help="structures for the errors; 0: no errors")
     p.add_argument("--training", action="store_true", help="time a step on a force loss too (mace, nequip)")
     p.add_argument("--no-memory", action="store_true")
+    p.add_argument("--no-stock", action="store_true", help="Weft's alone, on structures that are too large for stock")
     p.add_argument("--json", metavar="FILE", help="all results, a line each")
     p.add_argument("--quick", action="store_true", help="short, small: does it work at all?")
     p.add_argument("--child", help=argparse.SUPPRESS)
@@ -219,10 +220,10 @@ def child_time(job):
     import torch
 
     torch.set_num_threads(job["threads"])
-    both = [make(job["model"], fast) for fast in (False, True)]
+    both = [make(job["model"], fast) for fast in ((False, True) if job["stock"] else (True,))]
     atoms = structure(job["structure"])
     run = step if job["training"] else (lambda m, a: m.results(a))
-    times = [[], []]
+    times = [[] for _ in both]
     for m in both:
         for _ in range(2):
             run(m, atoms)
@@ -232,7 +233,8 @@ def child_time(job):
             begin = time.perf_counter()
             run(m, atoms)
             t.append(time.perf_counter() - begin)
-    return {"stock_ms": statistics.median(times[0]) * 1e3, "weft_ms": statistics.median(times[1]) * 1e3,
+    median = lambda t: statistics.median(t) * 1e3
+    return {"stock_ms": median(times[0]) if job["stock"] else None, "weft_ms": median(times[-1]),
             "turns": len(times[0])}
 
 
@@ -309,13 +311,13 @@ def measure(o, model, name):
         for training in ([False, True] if o.training and not model.startswith("7net") else [False]):
             row = {"model": model, "structure": name, "threads": threads, "training": training}
             times = ask("time", model=model, structure=name, threads=threads, training=training,
-                        seconds=o.seconds, turns=o.turns)
+                        seconds=o.seconds, turns=o.turns, stock=not o.no_stock)
             if times is None:
                 return out
             out.append({**row, **times})
     if not o.no_memory:
         small = "oxide5" if name.startswith("oxide") else "si8"
-        for who, fast in (("stock", False), ("weft", True)):
+        for who, fast in (("stock", False), ("weft", True))[o.no_stock:]:
             got = ask("memory", model=model, structure=name, small=small, fast=fast)
             for row in out:
                 row[who + "_mb"] = got and got["mb"]
@@ -334,9 +336,11 @@ def line(r):
     mb = lambda k: "–" if r.get(k) is None else f"{r[k]:.0f}"
     errors = lambda k: f"{r['stock_' + k] * 1e3:.2g} / {r['weft_' + k] * 1e3:.2g}" if "weft_" + k in r else "–"
     name = r["model"] + (", training step" if r["training"] else "")
-    return (f"| {name} | {r['structure']} | {r['threads']} | {r['stock_ms']:.1f} | {r['weft_ms']:.1f} | "
-            f"{r['stock_ms'] / r['weft_ms']:.2f} | {mb('stock_mb')} | {mb('weft_mb')} | {errors('energy')} | "
-            f"{errors('forces')} |")
+    alone = r["stock_ms"] is None
+    times = (f"– | {r['weft_ms']:.1f} | –" if alone else
+             f"{r['stock_ms']:.1f} | {r['weft_ms']:.1f} | {r['stock_ms'] / r['weft_ms']:.2f}")
+    return (f"| {name} | {r['structure']} | {r['threads']} | {times} | {mb('stock_mb')} | {mb('weft_mb')} | "
+            f"{errors('energy')} | {errors('forces')} |")
 
 
 def main():
