@@ -21,6 +21,7 @@ typedef struct Added { /* an array that is added to again */
 
 typedef struct Sums {
     Kernel *k;
+    int bytes; /* of a register */
     const Node *phase;
     Added *added;
     int n, cap, nlocal;
@@ -67,14 +68,30 @@ static bool is_sum(const Node *n)
     return n->kind == N_STORE && n->op == A_ADD && n->nat == 0;
 }
 
+static bool sets(const Node *n, const Buf *b)
+{
+    bool any = n->kind == N_STORE && n->op == A_SET && n->out->op == OP_cell && n->out->buf == b;
+
+    for (int i = 0; i < n->nbody && !any; i++)
+        any = sets(n->body[i], b);
+    return any;
+}
+
+/* Whether sums into the array go on from iteration to iteration of the loop: an array of the
+ * iteration may begin anew in each. */
+static bool goes_on(const Node *loop, const Buf *b)
+{
+    return is_open(loop) && !(b->kind == B_WORK && sets(loop, b));
+}
+
 /* Whether the store adds to an element that other iterations add to as well. */
 static bool meets_again(const Sums *s, const Node *n, const Nest *nest)
 {
-    if (!is_sum(n) || n->out->op != OP_cell || n->out->buf->kind == B_WORK ||
-        !is_float(n->out->buf->type))
+    if (!is_sum(n) || n->out->op != OP_cell || !is_float(n->out->buf->type))
         return false;
     for (; nest != NULL; nest = nest->outer)
-        if (is_open(nest->loop) && !is_own(s->k->p, n->out->arg[0], nest->loop->local))
+        if (goes_on(nest->loop, n->out->buf) &&
+            !is_own(s->k->p, n->out->arg[0], nest->loop->local))
             return true;
     return false;
 }
@@ -99,7 +116,7 @@ static int find_buf(const Sums *s, const Buf *b)
 static Buf *error_array(Prog *p, const Buf *b)
 {
     Buf t = { .type = b->type,
-              .kind = B_TEMP,
+              .kind = b->kind == B_WORK ? B_WORK : B_TEMP,
               .written = true,
               .nslot = b->nslot,
               .nfull = b->nfull,
@@ -113,7 +130,7 @@ static Buf *error_array(Prog *p, const Buf *b)
 
 static bool is_whole(const Sums *s, const Buf *b)
 {
-    bool whole = !loop_is_own(b);
+    bool whole = !loop_is_own(b) || b->kind == B_WORK;
 
     for (int i = 0; i < s->nwhole && !whole; i++)
         whole = s->whole[i] == b;
@@ -330,41 +347,9 @@ static void put_ends(Sums *s, Node *const *before, int n, const Node *loop, Node
     }
 }
 
-static NodeList rewrite_list(Sums *s, const Node *n, const Nest *nest, int open, int vectors)
-{
-    NodeList out = { 0 };
-    Run run = { { 0 }, { 0 } };
-
-    for (int i = 0; i < n->nbody; i++) {
-        const Node *b = n->body[i];
-        Expr *err = error_of(s, b, nest, open, vectors);
-
-        if (err == NULL || has_stored(&run, b->out))
-            flush(s, &run, &out);
-        if (err != NULL) {
-            add_store(s, &run, b, err);
-            continue;
-        }
-        lower_append(s->k->p, &out, rewrite(s, b, nest, open, vectors));
-        put_lets(s, b, &out);
-        put_ends(s, n->body, i, b, &out);
-    }
-    flush(s, &run, &out);
-    return out;
-}
-
-static Node *rewrite(Sums *s, const Node *n, const Nest *outer, int open, int vectors)
-{
-    Nest here = { n, outer };
-    const Nest *nest = n->kind == N_FOR ? &here : outer;
-    NodeList body = rewrite_list(s, n, nest, open + is_open(n),
-                                 vectors + (n->kind == N_FOR && n->lanes > 1));
-
-    return lower_with_body(s->k->p, n, &body);
-}
-
-/* A phase over all elements of an array: its errors begin, or are added to it. */
-static Node *everywhere(const Sums *s, const Added *a, bool add, int bytes)
+/* A loop over all elements of an array, a phase of its own or, of an array of the iteration, a part
+ * of one: its errors begin, or are added to it. */
+static Node *everywhere(const Sums *s, const Added *a, bool add)
 {
     Prog *p = s->k->p;
     Local *x = loop_local(p, "x", T_i64, 1);
@@ -382,17 +367,71 @@ static Node *everywhere(const Sums *s, const Added *a, bool add, int bytes)
                      : store(p, a->err->name, A_SET, err, ir_real(p, 0.0)));
     phase = lower_with_body(p,
                             &(Node){ .kind = N_FOR,
-                                     .how = FOR_PARALLEL,
+                                     .how = a->buf->kind == B_WORK ? FOR_SERIAL : FOR_PARALLEL,
                                      .label = a->err->name,
                                      .local = x,
                                      .lo = ir_int(p, 0),
                                      .hi = all },
                             &body);
-    lanes = bytes > 0 ? lower_in_lanes(p, phase, bytes) : NULL;
+    lanes = s->bytes > 0 ? lower_in_lanes(p, phase, s->bytes) : NULL;
     return lanes != NULL ? lanes : phase;
 }
 
-static void compensate(Sums *s, Node *phase, int bytes, NodeList *out)
+/* Around the outermost loop that adds to an array of the iteration: its errors. */
+static void put_work(Sums *s, const Node *loop, const Nest *nest, bool add, NodeList *to)
+{
+    for (int i = 0; i < s->n && loop->kind == N_FOR; i++) {
+        const Buf *b = s->added[i].buf;
+        bool outermost = b->kind == B_WORK && loop_writes(loop, b) && goes_on(loop, b);
+
+        for (const Nest *n = nest; n != NULL && outermost; n = n->outer)
+            outermost = !goes_on(n->loop, b);
+        if (outermost)
+            lower_append(s->k->p, to, everywhere(s, &s->added[i], add));
+    }
+}
+
+static NodeList rewrite_list(Sums *s, const Node *n, const Nest *nest, int open, int vectors)
+{
+    NodeList out = { 0 };
+    Run run = { { 0 }, { 0 } };
+
+    for (int i = 0; i < n->nbody; i++) {
+        const Node *b = n->body[i];
+        Expr *err = error_of(s, b, nest, open, vectors);
+
+        if (err == NULL || has_stored(&run, b->out))
+            flush(s, &run, &out);
+        if (err != NULL) {
+            add_store(s, &run, b, err);
+            continue;
+        }
+        put_work(s, b, nest, false, &out);
+        lower_append(s->k->p, &out, rewrite(s, b, nest, open, vectors));
+        put_work(s, b, nest, true, &out);
+        put_lets(s, b, &out);
+        put_ends(s, n->body, i, b, &out);
+    }
+    flush(s, &run, &out);
+    return out;
+}
+
+static Node *rewrite(Sums *s, const Node *n, const Nest *outer, int open, int vectors)
+{
+    Nest here = { n, outer };
+    const Nest *nest = n->kind == N_FOR ? &here : outer;
+    NodeList body = rewrite_list(s, n, nest, open + is_open(n),
+                                 vectors + (n->kind == N_FOR && n->lanes > 1));
+
+    return lower_with_body(s->k->p, n, &body);
+}
+
+static bool has_phases(const Added *a)
+{
+    return a->here && a->buf->kind != B_WORK;
+}
+
+static void compensate(Sums *s, Node *phase, NodeList *out)
 {
     Prog *p = s->k->p;
 
@@ -402,20 +441,20 @@ static void compensate(Sums *s, Node *phase, int bytes, NodeList *out)
     for (int i = 0; i < s->n; i++) {
         Added *a = &s->added[i];
 
-        if (a->here && !(a->part && a->begun))
-            lower_append(p, out, everywhere(s, a, false, bytes));
+        if (has_phases(a) && !(a->part && a->begun))
+            lower_append(p, out, everywhere(s, a, false));
         a->begun = a->begun || a->here;
     }
     lower_append(p, out, rewrite(s, phase, NULL, 0, 0));
     for (int i = 0; i < s->n; i++)
-        if (s->added[i].here && !s->added[i].part)
-            lower_append(p, out, everywhere(s, &s->added[i], true, bytes));
+        if (has_phases(&s->added[i]) && !s->added[i].part)
+            lower_append(p, out, everywhere(s, &s->added[i], true));
 }
 
 void lower_compensate(Kernel *k, int bytes)
 {
     Prog *p = k->p;
-    Sums s = { .k = k, .nlocal = p->nlocal };
+    Sums s = { .k = k, .bytes = bytes, .nlocal = p->nlocal };
     NodeList out = { 0 };
 
     s.depth = arena_array(p->arena, p->nlocal + 1, sizeof *s.depth);
@@ -427,7 +466,7 @@ void lower_compensate(Kernel *k, int bytes)
     }
     for (int i = 0; i < k->n; i++)
         if (loop_builds(k->phase[i]) == NULL)
-            compensate(&s, k->phase[i], bytes, &out);
+            compensate(&s, k->phase[i], &out);
         else
             lower_append(p, &out, k->phase[i]);
     k->phase = out.node;
