@@ -7,7 +7,7 @@
  * so that a way which shares them with other elements costs less; the cheapest is written down. */
 #include "lower/factor_int.h"
 
-enum { HEADS = 1024, CLASSES = 4 };
+enum { HEADS = 1024, CLASSES = 6 };
 enum { FOLD = 5, SCALAR = 1, KEPT = 16, SPILL = 2 }; /* operations: to add up lanes; after a loop */
 enum { LEAF = OP_COUNT, FIXED };
 
@@ -254,6 +254,15 @@ static int build(Draft *d, const Piece *t, int n, const Way *w)
     return w->inner != NULL ? by_inner(d, t, n, w) : plain(d, t, n, w);
 }
 
+/* What tells like factors: the array; of sums (lower/bundle.c) the type of what they are of, as
+ * they are neither's. */
+static const void *class_of(const Expr *e)
+{
+    if (e->op == OP_fma && e->arg[0]->op == OP_cell)
+        return &e->arg[0]->buf->type;
+    return e->op == OP_cell ? (const void *)e->buf : e;
+}
+
 static Piece *pieces(Draft *d, const Poly *poly)
 {
     Piece *t = arena_array(d->p->arena, poly->n, sizeof *t);
@@ -265,7 +274,7 @@ static Piece *pieces(Draft *d, const Poly *poly)
             Expr *e = poly->term[i].f[k];
 
             t[i].f[k] = leaf(d, LEAF, e);
-            t[i].of[k] = e->op == OP_cell ? (const void *)e->buf : e;
+            t[i].of[k] = class_of(e);
         }
     }
     return t;
@@ -390,7 +399,28 @@ static void choose_parts(Draft *d, double turns)
         }
 }
 
-Draft *lower_draft(Prog *p, Factored *f, double turns)
+/* Elements of one array go one way.  What is drafted first others may share. */
+static void draft_arrays(Draft *d, bool backwards)
+{
+    const Sum *sum = d->f->sum;
+    int n = d->f->n, from = backwards ? n : 0, to = from;
+
+    while (backwards ? from > 0 : to < n) {
+        Way w;
+
+        if (backwards) {
+            for (to = from--; from > 0 && sum[from - 1].cell->buf == sum[from].cell->buf;)
+                from--;
+        } else {
+            for (from = to++; to < n && sum[to].cell->buf == sum[from].cell->buf;)
+                to++;
+        }
+        w = cheapest(d, from, to, true, draft_sums);
+        draft_sums(d, from, to, true, &w);
+    }
+}
+
+static Draft *draft_in(Prog *p, Factored *f, double turns, bool backwards)
 {
     Draft *d = arena_alloc(p->arena, sizeof *d);
     int terms = 0;
@@ -404,18 +434,48 @@ Draft *lower_draft(Prog *p, Factored *f, double turns)
         terms += f->sum[i].poly.n;
     }
     d->part = arena_array(p->arena, terms + 1, sizeof *d->part);
-    for (int from = 0, to; from < f->n; from = to) { /* elements of one array go one way */
-        Way w;
-
-        for (to = from + 1; to < f->n; to++)
-            if (f->sum[to].cell->buf != f->sum[from].cell->buf)
-                break;
-        w = cheapest(d, from, to, true, draft_sums);
-        draft_sums(d, from, to, true, &w);
-    }
+    draft_arrays(d, backwards);
     choose_parts(d, turns);
     f->cost = d->operations;
     return d;
+}
+
+/* The better of two: the second begins with the last array. */
+static Draft *draft(Prog *p, Factored *f, double turns)
+{
+    Factored turned = *f;
+    Draft *d = draft_in(p, f, turns, false), *other;
+
+    if (f->n == 0 || f->sum[0].cell->buf == f->sum[f->n - 1].cell->buf)
+        return d;
+    other = draft_in(p, &turned, turns, true);
+    if (turned.cost >= f->cost)
+        return d;
+    *f = turned;
+    lower_move_draft(other, f);
+    return other;
+}
+
+Draft *lower_draft(Prog *p, Factored *f, double turns)
+{
+    Factored bundled = *f;
+    Draft *d = draft(p, f, turns), *other;
+    int more = lower_bundle(p, &bundled);
+
+    if (more == 0)
+        return d;
+    other = draft(p, &bundled, turns);
+    if (bundled.cost + more >= f->cost)
+        return d;
+    *f = bundled;
+    f->cost += more;
+    lower_move_draft(other, f);
+    return other;
+}
+
+void lower_move_draft(Draft *d, Factored *f)
+{
+    d->f = f;
 }
 
 static Expr *written(Draft *d, int at, Fixed *pass, void *ctx)

@@ -49,11 +49,16 @@ typedef struct Factored {
     int cost;    /* operations an iteration */
 } Factored;
 
+/* bundle.c: sums of products that several terms have become factors of them; the operations that
+ * these take.  Terms are copies. */
+int lower_bundle(Prog *, Factored *);
+
 /* Gives values with few operations; `turns` is how often the loop runs in vectors.  Factors that do
  * not change in the loop are passed through `fixed`. */
 typedef Expr *Fixed(void *ctx, Expr *);
 typedef struct Draft Draft;
 Draft *lower_draft(Prog *, Factored *, double turns);
+void lower_move_draft(Draft *, Factored *); /* what it is of stands here now */
 void lower_write_draft(Draft *, Fixed *fixed, void *ctx);
 
 #endif

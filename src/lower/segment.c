@@ -487,8 +487,7 @@ static void put_run(Segments *s, Path *path, int n)
     Path **list = arena_array(s->p->arena, n, sizeof *list);
 
     s->let = (Memo){ 0 };
-    for (int i = 0; i < n; i++)
-        path[i].draft = lower_draft(s->p, &path[i].f, lower_segment_turns(s, path[i].loop));
+    n = lower_segment_likes(s, path, n);
     for (int i = 0; i < n; i++) {
         Group g = { .s = s, .path = list };
 

@@ -65,6 +65,10 @@ Expr *lower_segment_begin(Prog *);                              /* of a sum: not
 void lower_segment_store(Group *, NodeList *to, const Sum *, Expr *out, Expr *value); /* += */
 Local *lower_segment_register(Group *, NodeList *to, const Sum *, int lanes, Expr *value);
 
+/* like.c: drafts the paths, those of several statements over one piece of a relation as one; how
+ * many there are then. */
+int lower_segment_likes(Segments *, Path *, int n);
+
 /* Segments of these nodes, which a loop is around; or NULL, for a phase. */
 NodeList lower_segments_in(const Segments *, const Node *around, Node *const *, int n);
 

@@ -392,6 +392,7 @@ static bool sweep_by(Segments *s, const Node *n, int most, Buf **work)
 
     if (!find_paths(&w))
         return false;
+    w.n = lower_segment_likes(s, w.path, w.n);
     split_paths(&w);
     list = arena_array(s->p->arena, w.n, sizeof *list);
     group = arena_array(s->p->arena, w.n, sizeof *group);
