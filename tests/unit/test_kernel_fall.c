@@ -258,8 +258,9 @@ TEST(the_text_of_a_program_declares_what_it_defines)
     close_prog();
 }
 
-#define TEMP(axes, slots) "program p(m, n)\n" axes "\nf64 X[m], Y[m]\ntemp f64 T[" slots "]\n"
-#define USE(index) "t: T[" index "] = 1.0\ny: for q in m: Y[q] = X[q]\n"
+#define TEMP(axes, slots) "program p(m, n)\n" axes "\nf64 X[m], Y[m], Z[]\ntemp f64 T[" slots "]\n"
+#define USE(index) \
+    "t: T[" index "] = 1.0\ny: for q in m: Y[q] = X[q]\nz: Z[] += T[" index "]\n"
 
 TEST(temporaries_of_emitted_text_have_the_right_length)
 {
