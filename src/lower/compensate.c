@@ -63,9 +63,11 @@ static bool is_float(Type t)
     return t == T_f32 || t == T_f64;
 }
 
+/* A sum whose terms are of its own type: others are rounded as they are added. */
 static bool is_sum(const Node *n)
 {
-    return n->kind == N_STORE && n->op == A_ADD && n->nat == 0;
+    return n->kind == N_STORE && n->op == A_ADD && n->nat == 0 &&
+           (n->value->type == n->out->type || n->value->type == T_real);
 }
 
 static bool sets(const Node *n, const Buf *b)
