@@ -10,6 +10,7 @@ typedef struct Ahead {
     int bytes;         /* that are on their way at a time */
     const Node *loop;  /* over entries, around what is looked at; or NULL */
     const Node *lanes; /* the vector loop around; or NULL */
+    int64_t row;       /* bytes that an entry gathers in all, as far as that is known */
     Expr **cell;       /* what is gathered below, each once */
     int n, cap;
     Memo met;
@@ -40,7 +41,7 @@ static bool is_coordinate(const Ahead *a, Expr *e)
                            lower_mentions(a->p, at->arg[1], a->loop->local)));
 }
 
-/* How many entries ahead: fewer of long rows. */
+/* How many entries ahead: fewer of long rows, and of those that are long in all the next ones. */
 static Expr *distance(const Ahead *a, Expr *cell)
 {
     Prog *p = a->p;
@@ -49,6 +50,8 @@ static Expr *distance(const Ahead *a, Expr *cell)
                           ir_int(p, ir_type[cell->buf->type].bytes));
     Expr *n = ir_op2(p, OP_div, ir_int(p, a->bytes), ir_op2(p, OP_max, row, ir_int(p, 1)));
 
+    if (a->row > a->bytes / LEAST)
+        return ir_int(p, a->bytes / a->row + 1);
     if (!known) /* a part of a row */
         return ir_int(p, SOME);
     return ir_op2(p, OP_max, ir_op2(p, OP_min, n, ir_int(p, MOST)), ir_int(p, LEAST));
@@ -107,7 +110,7 @@ static void add_hints(Ahead *a, Node *const *n, int count, bool rows, NodeList *
         if (n[i]->kind == N_STORE)
             ir_visit(a->p, n[i]->value, meet, a, &a->met);
     for (int i = 0; i < a->n; i++) {
-        Node hint = { .kind = N_AHEAD, .label = n[0]->label }, *c;
+        Node hint = { .kind = N_AHEAD, .label = n[0]->label, .far = a->row > a->bytes }, *c;
         Memo memo = { 0 };
         Expr *at;
 
@@ -145,13 +148,35 @@ static bool is_over_entries(Prog *p, const Node *n)
     return b->of != NULL && b->of_k < 0 && b->kind != B_CONST;
 }
 
-static Node *ahead(Ahead *a, Node *n)
+/* The bytes of all pieces that are gathered below n, whose lengths are constants. */
+static int64_t gathered(const Ahead *a, const Node *n)
 {
     Ahead in = { .p = a->p, .bytes = a->bytes, .loop = a->loop, .lanes = a->lanes };
+    int64_t sum = 0;
+
+    if (n->kind == N_FOR && n->lanes > 1)
+        in.lanes = n;
+    for (int i = 0; i < n->nbody; i++) {
+        sum += gathered(&in, n->body[i]);
+        if (n == in.lanes && n->body[i]->value != NULL)
+            ir_visit(a->p, n->body[i]->value, meet, &in, &in.met);
+    }
+    if (n != in.lanes || n->lo->op != OP_int || n->hi->op != OP_int)
+        return sum;
+    for (int i = 0; i < in.n; i++)
+        sum += (n->hi->i - n->lo->i) * ir_type[in.cell[i]->buf->type].bytes;
+    return sum;
+}
+
+static Node *ahead(Ahead *a, Node *n)
+{
+    Ahead in = { .p = a->p, .bytes = a->bytes, .loop = a->loop, .lanes = a->lanes, .row = a->row };
     NodeList body = { 0 };
 
-    if (is_over_entries(a->p, n))
+    if (is_over_entries(a->p, n)) {
         in.loop = n;
+        in.row = in.lanes == NULL ? gathered(&in, n) : 0;
+    }
     if (n->kind == N_FOR && n->lanes > 1)
         in.lanes = n;
     if (in.loop != NULL && in.lanes != NULL)

@@ -71,6 +71,7 @@ int64_t lower_value(Arena *arena, const Prog *p, const Env *env, Expr *e)
     case OP_add: return arg[0] + arg[1];
     case OP_sub: return arg[0] - arg[1];
     case OP_mul: return arg[0] * arg[1];
+    case OP_min: return arg[0] < arg[1] ? arg[0] : arg[1];
     case OP_div: return int_div(arg[0], arg[1], &arg[0]) ? 0 : arg[0];
     default: return int_mod(arg[0], arg[1], &arg[0]) ? 0 : arg[0];
     }

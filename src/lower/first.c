@@ -26,6 +26,7 @@ typedef struct Firsts {
     int64_t row; /* elements of one */
     Node *phase; /* the one that adds */
     const Node *rows; /* its loop over rows: the phase, or one inside */
+    Expr *name;       /* of the row: the variable of the loop, or a coordinate of the entry */
     Store *store;
     int n, cap;
     int *owner; /* by element: the store that is first; or none, or the beginning of the row */
@@ -106,7 +107,8 @@ static bool take_store(Firsts *f, Store s, const Node *n)
     int64_t last;
 
     if (lower_reads(f->p, n->value, f->buf) || (n->op != A_ADD && n->op != A_SET) || n->nat > 0 ||
-        !loop_index(index, f->rows->local, &row) || row.stride != f->row || row.n != s.loops)
+        lower_row_index(f->p, index, f->rows, &row) != f->name || row.stride != f->row ||
+        row.n != s.loops)
         return false;
     s.node = n;
     s.base = last = row.constant;
@@ -255,8 +257,7 @@ static void put_begin(Firsts *f, NodeList *out, int64_t from, int64_t to)
 {
     Prog *p = f->p;
     Local *l = loop_local(p, "x", T_i64, 1);
-    Expr *at = lower_add(p, lower_mul(p, loop_use(p, f->rows->local), ir_int(p, f->row)),
-                         loop_use(p, l));
+    Expr *at = lower_add(p, lower_mul(p, f->name, ir_int(p, f->row)), loop_use(p, l));
     Node set = *f->set, loop = { .kind = N_FOR,
                                  .label = f->set->label,
                                  .local = l,
@@ -299,17 +300,47 @@ static void put_begins(Firsts *f, NodeList *out)
         put_begin(f, out, from, to);
 }
 
-/* The loop of the phase that has the rows of the first values; NULL: none. */
-static const Node *rows_of(const Firsts *f)
+/* The coordinate of these entries that names each of the rows at most once; or NULL. */
+static Expr *name_of(const Firsts *f, const Node *entries)
+{
+    Axis *a = entries->lo->buf->of;
+    Expr *e = loop_use(f->p, entries->local);
+
+    for (int k = 0; k < a->ncoord; k++)
+        if (a->coord[k].kind == C_LOAD && a->coord[k].once && a->coord[k].bound == f->begin->hi)
+            return loop_cell(f->p, loop_coord(f->p, a, k), &e, 1, 1);
+    return NULL;
+}
+
+/* Finds the loop of the phase that has the rows of the first values, and how it calls them. */
+static bool find_rows(Firsts *f)
 {
     if (f->phase->lo != f->begin->lo)
-        return NULL;
+        return false;
     if (f->phase->hi == f->begin->hi)
-        return f->phase;
-    for (int i = 0; i < f->phase->nbody; i++)
-        if (lower_entries(f->p, f->phase, f->phase->body[i]) == f->begin->hi)
-            return f->phase->body[i];
-    return NULL;
+        f->rows = f->phase;
+    for (int i = 0; i < f->phase->nbody && f->rows == NULL; i++) {
+        const Node *n = f->phase->body[i];
+        Expr *count = lower_entries(f->p, f->phase, n);
+
+        f->name = count != NULL && count != f->begin->hi ? name_of(f, n) : NULL;
+        if (count == f->begin->hi || f->name != NULL)
+            f->rows = n;
+    }
+    if (f->rows != NULL && f->name == NULL)
+        f->name = loop_use(f->p, f->rows->local);
+    return f->rows != NULL;
+}
+
+/* The phase of first values, for rows that no entry names: none, where there are as many. */
+static Node *for_unnamed(const Firsts *f)
+{
+    Prog *p = f->p;
+    Node c = *f->begin;
+    Expr *left = lower_sub(p, c.hi, lower_count(p, f->rows->lo->buf->of));
+
+    c.hi = lower_mul(p, c.hi, ir_op2(p, OP_min, left, ir_int(p, 1)));
+    return loop_node(p, &c);
 }
 
 static bool merge(Kernel *k, int from)
@@ -325,11 +356,14 @@ static bool merge(Kernel *k, int from)
         return false;
     f.phase = k->phase[to];
     if (f.phase->kind != N_FOR || f.phase->how != FOR_PARALLEL || f.phase->lanes > 1 ||
-        f.phase->scheduled || (f.rows = rows_of(&f)) == NULL || !take_stores(&f))
+        f.phase->scheduled || !find_rows(&f) || !take_stores(&f))
         return false;
     choose_first(&f);
     k->phase[to] = with_firsts(&f, f.phase);
-    return true;
+    if (f.name->op == OP_local)
+        return true;
+    k->phase[from] = for_unnamed(&f);
+    return false;
 }
 
 void lower_firsts(Kernel *k)

@@ -50,15 +50,16 @@ static int64_t same_width(int64_t a, int64_t b)
 
 /* The width of the rows of an array that the phase adds to; 0: some element may be of another row,
  * -1: it does not. */
-static int64_t width_in(const Node *phase, const Node *n, const Around *outer, const Buf *buf)
+static int64_t width_in(Prog *p, const Node *phase, const Node *n, const Around *outer,
+                        const Buf *buf)
 {
     Around here = { n, outer };
     const Around *around = n->kind == N_FOR ? &here : outer;
     bool adds = n->kind == N_STORE && n->out->buf == buf;
-    int64_t width = adds ? lower_own_width(phase, around, n->out) : -1;
+    int64_t width = adds ? lower_own_width(p, phase, around, n->out) : -1;
 
     for (int i = 0; i < n->nbody; i++)
-        width = same_width(width, width_in(phase, n->body[i], around, buf));
+        width = same_width(width, width_in(p, phase, n->body[i], around, buf));
     return width;
 }
 
@@ -88,9 +89,9 @@ static bool have_rows(Parts *s, const Node *a, const Node *b, const Node *n)
     for (int i = 0; i < n->nbody && have; i++)
         have = have_rows(s, a, b, n->body[i]);
     if (n->kind == N_STORE && loop_writes(a, n->out->buf) && !is_of_part(s, n->out)) {
-        int64_t width = width_in(a, a, NULL, n->out->buf);
+        int64_t width = width_in(s->p, a, a, NULL, n->out->buf);
 
-        have = have && width > 0 && width == width_in(b, b, NULL, n->out->buf);
+        have = have && width > 0 && width == width_in(s->p, b, b, NULL, n->out->buf);
     }
     return have;
 }
@@ -115,7 +116,7 @@ static bool are_rows(Parts *s, const Node *rows, const Node *n, const Around *ou
 {
     Around here = { n, outer };
     const Around *around = n->kind == N_FOR ? &here : outer;
-    bool are = n->kind != N_STORE || lower_own_width(rows, around, n->out) > 0 ||
+    bool are = n->kind != N_STORE || lower_own_width(s->p, rows, around, n->out) > 0 ||
                is_of_part(s, n->out);
 
     for (int i = 0; i < n->nbody && are; i++)

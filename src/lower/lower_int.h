@@ -72,7 +72,10 @@ typedef struct Around {
     const struct Around *outer;
 } Around;
 bool lower_is_known(const Node *loop);
-int64_t lower_own_width(const Node *rows, const Around *, const Expr *cell);
+int64_t lower_own_width(Prog *, const Node *rows, const Around *, const Expr *cell);
+/* An index as stride * row + the rest, where the row is that of an iteration of `rows`: its number,
+ * or a coordinate of its entry that no other entry has, which is returned.  NULL: it is none. */
+Expr *lower_row_index(Prog *, Expr *index, const Node *rows, LoopIndex *);
 /* The index that this is, in one form, for an iteration of its loop. */
 Expr *lower_index(Prog *, const LoopIndex *, Expr *local);
 

@@ -29,7 +29,7 @@ static void see_cell(Expr *e, void *ctx)
 
     if (e->op != OP_cell || e->buf != m->temp)
         return;
-    width = lower_own_width(m->phase, m->around, e);
+    width = lower_own_width(m->k->p, m->phase, m->around, e);
     m->width = m->width < 0 || m->width == width ? width : 0;
 }
 

@@ -17,12 +17,45 @@ static const Node *loop_of(const Around *a, const Local *l)
     return a != NULL && lower_is_known(a->loop) ? a->loop : NULL;
 }
 
-int64_t lower_own_width(const Node *rows, const Around *around, const Expr *cell)
+/* A coordinate of the iteration's entry that no other entry has. */
+static bool is_name(const Expr *e, const Local *entry)
+{
+    return e->op == OP_cell && e->buf->of != NULL && e->buf->of_k >= 0 && e->buf->nfull == 0 &&
+           e->buf->of->coord[e->buf->of_k].once && e->arg[0]->op == OP_local &&
+           e->arg[0]->local == entry;
+}
+
+Expr *lower_row_index(Prog *p, Expr *index, const Node *rows, LoopIndex *x)
+{
+    static const Local none;
+    Expr *name = NULL;
+
+    if (loop_index(index, rows->local, x) && x->stride != 0)
+        return loop_use(p, rows->local);
+    if (!loop_index(index, &none, x))
+        return NULL;
+    for (int i = 0; i < x->n && name == NULL; i++)
+        if (is_name(x->leaf[i], rows->local)) {
+            name = x->leaf[i];
+            x->stride = x->times[i];
+            x->n--;
+            for (int k = i; k < x->n; k++) {
+                x->leaf[k] = x->leaf[k + 1];
+                x->times[k] = x->times[k + 1];
+            }
+        }
+    for (int i = 0; i < x->n; i++)
+        if (lower_mentions(p, x->leaf[i], rows->local))
+            return NULL;
+    return name;
+}
+
+int64_t lower_own_width(Prog *p, const Node *rows, const Around *around, const Expr *cell)
 {
     LoopIndex x;
     int64_t lo, hi;
 
-    if (!loop_index(cell->arg[0], rows->local, &x) || x.stride <= 0)
+    if (lower_row_index(p, cell->arg[0], rows, &x) == NULL || x.stride <= 0)
         return 0;
     lo = hi = x.constant;
     for (int i = 0; i < x.n; i++) {

@@ -40,13 +40,13 @@ static bool is_only_written(const Kernel *k, Buf *b)
 }
 
 /* Bytes between the element and that of the next row; 0: not known. */
-static int64_t row_of(const Node *rows, Expr *cell)
+static int64_t row_of(Prog *p, const Node *rows, Expr *cell)
 {
     int64_t bytes;
     LoopIndex x;
 
-    return rows->kind == N_FOR && loop_index(cell->arg[0], rows->local, &x) && x.stride > 0 &&
-                   !int_mul(x.stride, ir_type[cell->buf->type].bytes, &bytes)
+    return rows->kind == N_FOR && lower_row_index(p, cell->arg[0], rows, &x) != NULL &&
+                   x.stride > 0 && !int_mul(x.stride, ir_type[cell->buf->type].bytes, &bytes)
                ? bytes
                : 0;
 }
@@ -62,7 +62,7 @@ typedef struct Rows { /* what a row has of each array */
 static void see_row(Expr *e, void *ctx)
 {
     Rows *r = ctx;
-    int64_t bytes = e->op == OP_cell ? row_of(r->rows, e) : 0;
+    int64_t bytes = e->op == OP_cell ? row_of(r->p, r->rows, e) : 0;
 
     for (int i = 0; i < r->n && bytes > 0; i++)
         if (r->buf[i] == e->buf)
@@ -88,8 +88,8 @@ static bool may_stream(const Stream *s, const Node *n)
     return n->kind == N_STORE && n->op == A_SET && n->nat == 0 && n->out->op == OP_cell &&
            is_only_written(s->k, n->out->buf) &&
            s->least >= 0 &&
-           (s->least == 0 || (row_of(s->rows, n->out) > 0 &&
-                              row_of(s->rows, n->out) % LINE == 0));
+           (s->least == 0 || (row_of(s->k->p, s->rows, n->out) > 0 &&
+                              row_of(s->k->p, s->rows, n->out) % LINE == 0));
 }
 
 /* The number of rows that touch so many bytes; -1: as far as known, none do. */

@@ -271,6 +271,39 @@ TEST(a_scatter_without_entries_or_rows_gives_zeros)
     close_prog();
 }
 
+/* Entries name rows, each one at most; seven rows, or none, are left over and begin with the fill. */
+TEST(rows_that_entries_name_are_set)
+{
+    static const char text[] =
+        "program p(m, n)\naxis I = m, J(I) = seg : own < n once\nf32 A[J], B[I, 4], Z[n, 4]\n"
+        "z: for i, j, u in 4: Z[own(j), u] += A[j] * B[i, u]\n";
+    static int64_t own[MOST];
+    static float z[4 * MOST];
+
+    draw(true);
+    for (int64_t left = 0; left <= 7; left += 7) {
+        int64_t n = start[ROWS] + left;
+
+        for (int64_t i = 0; i < start[ROWS]; i++)
+            own[i] = n - 1 - i;
+        open_parts(text, 0);
+        bind("J.start", start, WEFT_I64, 1, SHAPE(ROWS + 1));
+        bind("J.own", own, WEFT_I64, 1, SHAPE(start[ROWS]));
+        bind("A", value, WEFT_F32, 1, SHAPE(start[ROWS]));
+        bind("B", dense, WEFT_F32, 2, SHAPE(ROWS, 4));
+        OK(weft_args_size(args, "n", n));
+        check_exact("Z");
+        for (int i = 0; i < 4 * MOST; i++)
+            z[i] = 9;
+        bind("Z", z, WEFT_F32, 2, SHAPE(n, 4));
+        OK(weft_kernel_run(kernel, args));
+        for (int64_t k = 0; k < 4 * left; k++)
+            CHECK_SAME((double)z[k], 0);
+        CHECK_SAME((double)z[4 * n], 9);
+        close_prog();
+    }
+}
+
 TEST(what_cannot_be_cut_says_why)
 {
     lines[0] = 0;
