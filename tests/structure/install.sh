@@ -36,7 +36,6 @@ cat >"$tmp/use/use.c" <<'END'
 #include <weft.h>
 int main(void) { return puts(weft_version()) < 0; }
 END
-cp "$root/examples/spmm.c" "$tmp/use/"
 cat >"$tmp/use/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.16)
 project(use C)
@@ -45,13 +44,17 @@ add_executable(use_shared use.c)
 target_link_libraries(use_shared weft::weft)
 add_executable(use_static use.c)
 target_link_libraries(use_static weft::weft_static)
-add_executable(spmm spmm.c)
-target_link_libraries(spmm weft::weft)
 END
+example=$root/examples/spmm.c # which the trees of selftest.sh have not: they compute nothing
+if [ -f "$example" ]; then
+    cp "$example" "$tmp/use/"
+    printf '%s\n' 'add_executable(spmm spmm.c)' 'target_link_libraries(spmm weft::weft)' \
+        >>"$tmp/use/CMakeLists.txt"
+fi
 quiet cmake -S "$tmp/use" -B "$tmp/use/b" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release &&
     quiet cmake --build "$tmp/use/b" &&
     for kind in shared static; do says_version "$tmp/use/b/use_$kind"; done &&
-    says_product "$tmp/use/b/spmm"
+    { [ ! -f "$example" ] || says_product "$tmp/use/b/spmm"; }
 part "find_package"
 
 if command -v pkg-config >/dev/null; then
@@ -61,7 +64,8 @@ if command -v pkg-config >/dev/null; then
         LD_LIBRARY_PATH=$lib says_version "$tmp/use/pc"
     quiet cc $(pkg-config --cflags weft) "$tmp/use/use.c" -o "$tmp/use/pcs" -L"$lib" -l:libweft.a \
         $(pkg-config --static --libs-only-l weft | sed 's/-lweft//') && says_version "$tmp/use/pcs"
-    quiet cc "$tmp/use/spmm.c" -o "$tmp/use/spmm" $(pkg-config --cflags --libs weft) &&
+    [ -f "$example" ] &&
+        quiet cc "$example" -o "$tmp/use/spmm" $(pkg-config --cflags --libs weft) &&
         LD_LIBRARY_PATH=$lib says_product "$tmp/use/spmm"
     part "pkg-config"
 else
