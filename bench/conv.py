@@ -95,10 +95,11 @@ class Weft:
         self.plan_ms = (time.perf_counter() - began) * 1e3
         self.at = arrays
         self.dz = arrays["dz"]
-        self.out = np.empty_like(self.dz)
+        self.out = aligned(np, self.dz.shape, self.dz.dtype)
         self.names = [n for n in OPERANDS if n in arrays]
-        self.grads = {n: np.empty_like(arrays[n]) for n in self.names}
-        self.more = {n: np.empty_like(arrays[n]) for n in ["dz", *self.names] if options.double}
+        self.grads = {n: aligned(np, arrays[n].shape, self.dz.dtype) for n in self.names}
+        self.more = {n: aligned(np, arrays[n].shape, self.dz.dtype)
+                     for n in ["dz", *self.names] if options.double}
         for array in (self.out, *self.grads.values(), *self.more.values()):
             array.fill(0)  # so that memory is there before anything is measured
         one = weft.Edges([0], [0], 1)  # and the code
@@ -278,7 +279,17 @@ def arrays_of(np, conv_dims, nodes, edges, real, hidden):
     shapes = {"x": (nodes, x), "y": (edges, y), "weight": (edges, hidden or w), "dz": (nodes, z)}
     if hidden:
         shapes["matrix"] = (hidden, w)
-    return {n: rng.standard_normal(s, dtype=np.float32).astype(real) for n, s in shapes.items()}
+    made = {n: aligned(np, s, real) for n, s in shapes.items()}
+    for array in made.values():
+        array[...] = rng.standard_normal(array.shape, dtype=np.float32)
+    return made
+
+
+def aligned(np, shape, dtype):
+    """At a line of the caches, as arrays of torch and of Weft are: NumPy's own are at 16 bytes."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    room = np.empty(size + 64, np.uint8)
+    return room[-room.ctypes.data % 64:][:size].view(dtype).reshape(shape)
 
 
 def measure(name, system, atoms, options):

@@ -16,11 +16,20 @@ _DTYPES = {
     "i32": np.dtype(np.int32), "i64": np.dtype(np.int64), "f16": np.dtype(np.float16),
     "bf16": np.dtype(np.uint16), "f32": np.dtype(np.float32), "f64": np.dtype(np.float64),
 }
+_LINE = 64  # bytes
 _TYPE_OF = {dtype: i for i, dtype in enumerate(_DTYPES.values())}
 
 
 def type_name(code: int) -> str:
     return _TYPES[code]
+
+
+def empty(shape: tuple, dtype: np.dtype) -> np.ndarray:
+    """An array whose rows may begin at a line of the caches: kernels store past them by whole lines."""
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    room = np.empty(size + _LINE, np.uint8)
+    begin = -room.ctypes.data % _LINE
+    return room[begin:begin + size].view(dtype).reshape(shape)
 
 
 def type_code(type: str) -> int:

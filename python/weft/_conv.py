@@ -171,7 +171,7 @@ class Convolution(_Layer):
             if given is not None and name in given:
                 out[name] = self._array(edges, f"out[{name!r}]", given[name], like, True)
             else:
-                out[name] = np.empty(shape, _array.dtype_of(type))
+                out[name] = _array.empty(shape, _array.dtype_of(type))
             if name != "dz":
                 setattr(to, _lib.ConvArrays._fields_[_OPERANDS.index(name)][0],
                         out[name].ctypes.data)
@@ -189,7 +189,7 @@ class Convolution(_Layer):
         """z, of shape (nodes, irreps_out.dim), or `out` with it."""
         given, _keep = self._in(edges, (x, y, weight, matrix))
         shape, type = self._rows(edges, "z")
-        z = np.empty(shape, _array.dtype_of(type)) if out is None else self._array(
+        z = _array.empty(shape, _array.dtype_of(type)) if out is None else self._array(
             edges, "out", out, "z", True)
         self._call(lib.weft_conv_forward, edges, ctypes.byref(given), z.ctypes.data)
         return z

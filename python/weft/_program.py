@@ -254,7 +254,7 @@ class Caller:
         free = [a for a in self._outputs if a.name not in results]
         if known is not None and free:
             try:  # where they will be: no copy
-                made = self._bind_given({a.name: np.empty(known[a.name], _array.dtype_of(a.type))
+                made = self._bind_given({a.name: _array.empty(known[a.name], _array.dtype_of(a.type))
                                          for a in free})
                 check(run(*self._with))
                 return self._results({**results, **made})

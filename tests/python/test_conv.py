@@ -209,3 +209,14 @@ def test_sums_over_edges_are_compensated_on_request(name, n):
         if name != "two paths of vectors":  # there what an edge adds to dx is a sum itself, and rounded
             off[sums] = max(off[sums], np.abs(dx / np.repeat(want.reshape(paths, 16).sum(0), dim) - 1).max())
     assert off["compensated"] < 2e-6 < 1e-4 < off["plain"]
+
+
+def test_results_begin_at_a_line_of_the_caches():
+    """Where that is so kernels store past the caches."""
+    edges = weft.Edges([0, 1, 1] * 200, [0, 0, 1] * 200, nodes=2)
+    conv = weft.Convolution("16x0e+16x1o", "0e", "0e+1o", mode="uvu")
+    x, y = np.ones((2, 64), np.float32), np.ones((600, 1), np.float32)
+    w = np.ones((600, conv.weight_numel), np.float32)
+    z = conv(edges, x, y, w)
+    d = conv.backward(edges, z, x, y, w)
+    assert [a.ctypes.data % 64 for a in (z, *d.values())] == [0] * 4
