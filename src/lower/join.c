@@ -43,24 +43,29 @@ typedef struct Parts { /* of phases that may become one */
     bool any;         /* they tell the element */
 } Parts;
 
-static int64_t same_width(int64_t a, int64_t b)
+typedef struct Own { /* rows of an array that a phase adds to */
+    int64_t width; /* 0: some element may be of another row; -1: it adds to none */
+    const Buf *by; /* the coordinate that names them; or NULL */
+} Own;
+
+static Own same_own(Own a, Own b)
 {
-    return a < 0 || a == b ? b : b < 0 ? a : 0;
+    if (a.width < 0 || b.width < 0)
+        return a.width < 0 ? b : a;
+    return a.width == b.width && a.by == b.by ? a : (Own){ 0 };
 }
 
-/* The width of the rows of an array that the phase adds to; 0: some element may be of another row,
- * -1: it does not. */
-static int64_t width_in(Prog *p, const Node *phase, const Node *n, const Around *outer,
-                        const Buf *buf)
+static Own own_in(Prog *p, const Node *phase, const Node *n, const Around *outer, const Buf *buf)
 {
     Around here = { n, outer };
     const Around *around = n->kind == N_FOR ? &here : outer;
-    bool adds = n->kind == N_STORE && n->out->buf == buf;
-    int64_t width = adds ? lower_own_width(p, phase, around, n->out) : -1;
+    Own own = { .width = -1 };
 
+    if (n->kind == N_STORE && n->out->buf == buf)
+        own.width = lower_own_width(p, phase, around, n->out, &own.by);
     for (int i = 0; i < n->nbody; i++)
-        width = same_width(width, width_in(p, phase, n->body[i], around, buf));
-    return width;
+        own = same_own(own, own_in(p, phase, n->body[i], around, buf));
+    return own;
 }
 
 static void see_parts(Expr *e, void *ctx)
@@ -81,7 +86,7 @@ static bool is_of_part(Parts *s, Expr *cell)
     return s->any;
 }
 
-/* Of what both add to each has rows of the same width, or parts. */
+/* Of what both add to each has the same rows, or parts. */
 static bool have_rows(Parts *s, const Node *a, const Node *b, const Node *n)
 {
     bool have = true;
@@ -89,9 +94,10 @@ static bool have_rows(Parts *s, const Node *a, const Node *b, const Node *n)
     for (int i = 0; i < n->nbody && have; i++)
         have = have_rows(s, a, b, n->body[i]);
     if (n->kind == N_STORE && loop_writes(a, n->out->buf) && !is_of_part(s, n->out)) {
-        int64_t width = width_in(s->p, a, a, NULL, n->out->buf);
+        Own own = same_own(own_in(s->p, a, a, NULL, n->out->buf),
+                           own_in(s->p, b, b, NULL, n->out->buf));
 
-        have = have && width > 0 && width == width_in(s->p, b, b, NULL, n->out->buf);
+        have = have && own.width > 0;
     }
     return have;
 }
@@ -116,7 +122,8 @@ static bool are_rows(Parts *s, const Node *rows, const Node *n, const Around *ou
 {
     Around here = { n, outer };
     const Around *around = n->kind == N_FOR ? &here : outer;
-    bool are = n->kind != N_STORE || lower_own_width(s->p, rows, around, n->out) > 0 ||
+    const Buf *by;
+    bool are = n->kind != N_STORE || lower_own_width(s->p, rows, around, n->out, &by) > 0 ||
                is_of_part(s, n->out);
 
     for (int i = 0; i < n->nbody && are; i++)

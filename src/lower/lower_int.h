@@ -72,12 +72,16 @@ typedef struct Around {
     const struct Around *outer;
 } Around;
 bool lower_is_known(const Node *loop);
-int64_t lower_own_width(Prog *, const Node *rows, const Around *, const Expr *cell);
+int64_t lower_own_width(Prog *, const Node *rows, const Around *, const Expr *cell,
+                        const Buf **by); /* the coordinate that names the row, or NULL */
 /* An index as stride * row + the rest, where the row is that of an iteration of `rows`: its number,
  * or a coordinate of its entry that no other entry has, which is returned.  NULL: it is none. */
 Expr *lower_row_index(Prog *, Expr *index, const Node *rows, LoopIndex *);
 /* The index that this is, in one form, for an iteration of its loop. */
 Expr *lower_index(Prog *, const LoopIndex *, Expr *local);
+
+/* The bytes of all that hangs on one position of a slot; 0: that is no constant. */
+int64_t lower_slot_bytes(const Buf *, int slot);
 
 /* own.c, too: the arrays of a phase.  Two phases clash where one writes what the other touches:
  * they cannot change places.  No array may be made between the two calls for them. */
@@ -109,6 +113,7 @@ bool lower_is_total(Prog *, const Node *phase, Expr *e, Memo *);
 
 /* sweep.c: an array of the iteration beside another one, of so many elements. */
 Buf *lower_work(Prog *, const Buf *beside, Type, int64_t n);
+enum { LOWER_MOST_WORK = 64 << 10 }; /* bytes of one: it is on a stack */
 
 /* rows.c: whether iterations of a loop with this variable and body may run side by side, as far as
  * loops and branches inside are the same in all of them. */

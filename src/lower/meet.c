@@ -11,7 +11,7 @@
  * Needs loops whose lanes are chosen: what runs inside an iteration stays as it is. */
 #include "lower/lower_int.h"
 
-enum { MOST_WORK = 64 << 10, LONG = 1024 }; /* bytes of a row of a temporary, of an entry */
+enum { LONG = 1024 }; /* bytes of a row of an entry */
 
 typedef struct Meet {
     Kernel *k;
@@ -25,12 +25,13 @@ typedef struct Meet {
 static void see_cell(Expr *e, void *ctx)
 {
     Meet *m = ctx;
+    const Buf *by = NULL;
     int64_t width;
 
     if (e->op != OP_cell || e->buf != m->temp)
         return;
-    width = lower_own_width(m->k->p, m->phase, m->around, e);
-    m->width = m->width < 0 || m->width == width ? width : 0;
+    width = lower_own_width(m->k->p, m->phase, m->around, e, &by);
+    m->width = by == NULL && (m->width < 0 || m->width == width) ? width : 0;
 }
 
 static void see_rows(Meet *m, const Node *n, const Around *outer)
@@ -60,12 +61,11 @@ static bool have_one_range(const Node *a, const Node *b)
 }
 
 /* Whether phase a may wait for phase b, and run before it in each iteration. */
-static bool can_meet(const Meet *m, int a, int b, const Buf *but)
+static bool can_meet(const Meet *m, int a, int b)
 {
-    bool can = have_one_range(m->k->phase[a], m->k->phase[b]) &&
-               !lower_clash(&m->touches[a], &m->touches[b], but);
+    bool can = have_one_range(m->k->phase[a], m->k->phase[b]);
 
-    for (int i = a + 1; i < b && can; i++)
+    for (int i = a + 1; i <= b && can; i++)
         can = !lower_clash(&m->touches[a], &m->touches[i], NULL);
     return can;
 }
@@ -100,7 +100,6 @@ typedef struct Row {
     const Node *phase;
     const Buf *temp;
     Buf *work;
-    int64_t width;
 } Row;
 
 /* The element of the row that is now the iteration's. */
@@ -119,7 +118,7 @@ static Expr *of_row(Prog *p, Expr *e, void *ctx)
 static void make_work(Meet *m, int at)
 {
     Prog *p = m->k->p;
-    Row r = { .phase = m->k->phase[at], .temp = m->temp, .width = m->width };
+    Row r = { .phase = m->k->phase[at], .temp = m->temp };
     Memo memo = { 0 };
 
     r.work = lower_work(p, m->temp, m->temp->type, m->width);
@@ -168,7 +167,7 @@ static void meet_in_row(Meet *m, Buf *temp)
 
     m->temp = temp;
     n = find_touching(m, &last);
-    if (n < 2 || m->width <= 0 || m->width > MOST_WORK / ir_type[temp->type].bytes ||
+    if (n < 2 || m->width <= 0 || m->width > LOWER_MOST_WORK / ir_type[temp->type].bytes ||
         !can_all_meet(m, last))
         return;
     for (int a = last - 1; a >= 0; a--)
@@ -188,15 +187,9 @@ static bool share_entries(const Meet *m, int a, int b)
         return false;
     for (int i = 0; i < p->nbuf && !share; i++) {
         const Buf *x = p->buf[i];
-        int64_t bytes = ir_type[x->type].bytes;
 
-        if (!m->touches[a].read[i] || !m->touches[b].read[i] || x->nslot == 0 ||
-            x->slot[0] != start->of)
-            continue;
-        for (int s = 1; s < x->nslot; s++)
-            if (s + 1 == x->nslot || !ir_is_ancestor(x->slot[s], x->slot[s + 1]))
-                bytes *= ir_const_total(x->slot[s]);
-        share = bytes >= LONG;
+        share = m->touches[a].read[i] && m->touches[b].read[i] && x->nslot > 0 &&
+                x->slot[0] == start->of && lower_slot_bytes(x, 0) >= LONG;
     }
     return share;
 }
@@ -217,7 +210,7 @@ void lower_meets(Kernel *k)
     }
     for (int b = 1; b < k->n; b++)
         for (int a = b - 1; a >= 0; a--)
-            if (can_meet(&m, a, b, NULL) && share_entries(&m, a, b)) {
+            if (can_meet(&m, a, b) && share_entries(&m, a, b)) {
                 meet(&m, a, b);
                 b--;
             }

@@ -50,13 +50,16 @@ Expr *lower_row_index(Prog *p, Expr *index, const Node *rows, LoopIndex *x)
     return name;
 }
 
-int64_t lower_own_width(Prog *p, const Node *rows, const Around *around, const Expr *cell)
+int64_t lower_own_width(Prog *p, const Node *rows, const Around *around, const Expr *cell,
+                        const Buf **by)
 {
     LoopIndex x;
+    Expr *row = lower_row_index(p, cell->arg[0], rows, &x);
     int64_t lo, hi;
 
-    if (lower_row_index(p, cell->arg[0], rows, &x) == NULL || x.stride <= 0)
+    if (row == NULL || x.stride <= 0)
         return 0;
+    *by = row->op == OP_cell ? row->buf : NULL;
     lo = hi = x.constant;
     for (int i = 0; i < x.n; i++) {
         const Node *loop = x.leaf[i]->op == OP_local ? loop_of(around, x.leaf[i]->local) : NULL;
@@ -77,6 +80,23 @@ Expr *lower_index(Prog *p, const LoopIndex *x, Expr *local)
     for (int i = 0; i < x->n; i++)
         at = lower_add(p, at, lower_mul(p, x->leaf[i], ir_int(p, x->times[i])));
     return lower_add(p, at, ir_int(p, x->constant));
+}
+
+int64_t lower_slot_bytes(const Buf *b, int slot)
+{
+    int64_t bytes = ir_type[b->type].bytes;
+
+    for (int s = 0; s < b->nslot; s++) {
+        bool above = s == slot || ir_is_ancestor(b->slot[s], b->slot[slot]);
+        int64_t n = above ? 1 : ir_const_total(b->slot[s]);
+
+        for (int u = 0; u < b->nslot && n != 1; u++)
+            if (ir_is_ancestor(b->slot[s], b->slot[u]))
+                n = 1; /* which counts them all */
+        if (n < 0 || int_mul(bytes, n, &bytes))
+            return 0;
+    }
+    return bytes;
 }
 
 static bool *mark_of(bool *mark, const Prog *p, const Buf *b)

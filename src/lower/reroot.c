@@ -299,24 +299,6 @@ static bool reroot(Prog *p, const Stmt *s, const Assign *a, Stmt *out)
     return !c.bad;
 }
 
-/* The bytes of all that hangs on one position of a slot; 0: that is no constant. */
-static int64_t row_bytes(const Buf *b, int slot)
-{
-    int64_t bytes = ir_type[b->type].bytes;
-
-    for (int s = 0; s < b->nslot; s++) {
-        bool above = s == slot || ir_is_ancestor(b->slot[s], b->slot[slot]);
-        int64_t n = above ? 1 : ir_const_total(b->slot[s]);
-
-        for (int u = 0; u < b->nslot && n != 1; u++)
-            if (ir_is_ancestor(b->slot[s], b->slot[u]))
-                n = 1; /* which counts them all */
-        if (n < 0 || int_mul(bytes, n, &bytes))
-            return 0;
-    }
-    return bytes;
-}
-
 typedef struct Gathered {
     const Var *row, *entry;
     int64_t rows, entries; /* bytes of what is read of the row, and of the entry */
@@ -332,7 +314,7 @@ static void see_load(Expr *e, void *ctx)
     g->met[e->buf->id] = true;
     for (int s = 0; s < e->nargs; s++)
         if (e->arg[s]->op == OP_var && (e->arg[s]->var == g->row || e->arg[s]->var == g->entry))
-            *(e->arg[s]->var == g->row ? &g->rows : &g->entries) += row_bytes(e->buf, s);
+            *(e->arg[s]->var == g->row ? &g->rows : &g->entries) += lower_slot_bytes(e->buf, s);
 }
 
 /* Whether a scatter costs less in the order of its rows: each entry reads and writes a row of O,
@@ -352,7 +334,7 @@ static bool stays(Prog *p, const Stmt *s, const Assign *a)
     g.entry = x->var;
     for (int n = 0; n < a->out->nargs; n++)
         if (a->out->arg[n] == x)
-            own = row_bytes(a->out->buf, n);
+            own = lower_slot_bytes(a->out->buf, n);
     ir_visit(p, a->value, see_load, &g, &met);
     return own > 0 && g.rows + (s->nassign > 1 ? g.entries : 0) > 3 * own;
 }

@@ -11,7 +11,6 @@
 /* Of the registers there are, eighths that hold sums; the others are for what is multiplied.
  * Sums that a loop wants at least to have enough to do while a chain of additions waits. */
 enum { SUMS = 5, OF_ALL = 8, FEW_SUMS = 8, LINE = 64 };
-enum { MOST_WORK = 64 << 10 }; /* bytes of an array of an iteration, which is on a stack */
 
 typedef struct Sweep {
     Segments *s;
@@ -405,7 +404,7 @@ static bool sweep_by(Segments *s, const Node *n, int most, Buf **work)
                            lower_segment_type(w.path[0].loop), 1);
     w.work = *work;
     put_tiles(&w, group, groups);
-    if ((int64_t)w.nvalue * most * ir_type[w.work->type].bytes <= MOST_WORK)
+    if ((int64_t)w.nvalue * most * ir_type[w.work->type].bytes <= LOWER_MOST_WORK)
         return true;
     s->out.n = before;
     return false;
