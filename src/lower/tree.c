@@ -214,7 +214,7 @@ bool lower_is_kept(Prog *p, const Node *phase, Expr *e, Memo *memo)
 {
     Expr *no = ir_int(p, 0), *known = *ir_memo(p, memo, e);
 
-    if (e->nargs == 0 && e->op != OP_local)
+    if (e->nargs == 0 && e->op != OP_local && e->op != OP_cell) /* an array may have no indices */
         return true;
     if (known == NULL) {
         known = (e->op == OP_cell && loop_writes(phase, e->buf)) ||

@@ -68,7 +68,8 @@ static bool is_begin(Within *w, const Node *n)
     w->width = in->hi->i;
     return s->kind == N_STORE && s->op == A_SET && s->nat == 0 && s->out->op == OP_cell &&
            s->out->buf == w->buf && s->value->nargs == 0 && s->value->op != OP_local &&
-           s->out->arg[0] == loop_use(p, n->local) && s->out->arg[1] == loop_use(p, in->local);
+           s->value->op != OP_cell && s->out->arg[0] == loop_use(p, n->local) &&
+           s->out->arg[1] == loop_use(p, in->local);
 }
 
 typedef struct Rows {
@@ -124,10 +125,11 @@ static bool is_make(const Within *w, const Node *n)
            are_sums(w, n->body[0], n) && at_row(w, n->body[0], n->body[0]->local);
 }
 
-/* Whether the sum is not the entry's own. */
+/* Whether the sum is not the entry's own.  The element of an array without dimensions has no index
+ * and is shared by all entries. */
 static bool is_shared(const User *u, Expr *out)
 {
-    return lower_place(out->arg[0]) != u->entry->local;
+    return out->nargs == 0 || lower_place(out->arg[0]) != u->entry->local;
 }
 
 /* Whether it is one of few elements, which no row has for itself: sums of a row are better kept in

@@ -154,6 +154,8 @@ static void draw_axes(Gen *g)
 
     if (gen_p(g, 12))
         gen_tensor(g);
+    if (gen_p(g, 12))
+        gen_rows(g);
     for (int i = 0; i < n; i++)
         if (gen_p(g, 25))
             gen_format(g);

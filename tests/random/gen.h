@@ -256,4 +256,7 @@ void gen_flush_inserts(Gen *); /* the axes that nothing has been inserted into *
 /* gen_tensor.c: irreps, paths and their product. */
 void gen_tensor(Gen *);
 
+/* gen_rows.c: temporaries with a row for each edge, and sums that read them. */
+void gen_rows(Gen *);
+
 #endif

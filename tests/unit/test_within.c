@@ -9,7 +9,7 @@
     "program p(m, n) stage positions\n"                                                        \
     "axis I = m, E(I) = seg : j < n, place < n once, F(I) = seg : k < n\n"                        \
     "f32 X[n, 8], H[E, 3], M[3, 8], Y[E, 3]; inout f32 Z[I, 8], G[E, 3], D[3, 8], B[n, 3], "   \
-    "C[n, 8], S[600, 600], O[E, 8]\n"                                                          \
+    "C[n, 8], S[600, 600], O[E, 8], R[]\n"                                                     \
     "temp f32 W[E, 8]\n"
 #define FIRST "phase a for x in 0..size(E)\n    for y in 0..8\n        W[x, y] = 0.0\n"
 #define ROWS "phase w for i in 0..m balance E.start\n    for e in E.start[i]..E.start[i + 1]\n"
@@ -18,6 +18,10 @@
 #define USE(sum)                                                                            \
     "phase u for l in 0..3\n    for i in 0..m\n        for e in E.start[i]..E.start[i + 1]\n" \
     "            for u in 0..8\n                " sum "\n"
+#define SERIAL(sum)                                                                          \
+    "phase u\n    for l in 0..3\n        for i in 0..m\n"                                   \
+    "            for e in E.start[i]..E.start[i + 1]\n                for u in 0..8\n"       \
+    "                    " sum "\n"
 #define OWN "G[e, l] += W[e, u] * M[l, u]"
 #define ALL "D[l, u] += W[e, u] * H[e, l]"
 
@@ -30,6 +34,12 @@ static const RowsCase cases[] = {
     { FIRST MAKE "phase u for u in 0..8\n    for i in 0..m\n"
                  "        for e in E.start[i]..E.start[i + 1]\n            D[0, u] += W[e, u]\n",
       true },
+    /* elements without an index, which all entries share */
+    { FIRST MAKE SERIAL("R[] += W[e, u] * H[e, l]"), true },
+    { FIRST MAKE SERIAL(OWN "\n                    R[] += Y[e, l]"), true },
+    { FIRST MAKE USE("G[e, l] += W[e, u] * R[]"), true },
+    { FIRST MAKE SERIAL("R[] max= W[e, u] * H[e, l]"), false },
+    { FIRST MAKE SERIAL("R[] += W[e, u] * R[]"), false },
     /* what is between has nothing to do with it, or has */
     { FIRST MAKE "phase b for x in 0..3\n    for y in 0..8\n        D[x, y] = 1.0\n" USE(ALL),
       true },
@@ -76,6 +86,8 @@ static const RowsCase cases[] = {
     { "phase a for x in 0..size(E)\n    for y in 0..7\n        W[x, y] = 0.0\n" MAKE USE(OWN),
       false },
     { "phase a for x in 0..size(E)\n    W[x, 0] = 0.0\n" MAKE USE(OWN), false },
+    { "phase a for x in 0..size(E)\n    for y in 0..8\n        W[x, y] = R[]\n" MAKE USE(OWN),
+      false },
 };
 
 static void lower_all(Kernel *k, LowerTile how)
