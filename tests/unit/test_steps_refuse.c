@@ -82,6 +82,13 @@ static const char branches[] = "program branches(n, m) stage positions\n"
                                "            for j in J.start[i]..J.start[i + 1]\n"
                                "                Y[i, k] += A[j]\n";
 
+/* Iteration i + 1 begins where iteration i ends: one element is of both. */
+static const char next[] = "program next(n)\n"
+                           "axis I = n, T = 2\n"
+                           "f32 X[I], Y[n + 1], Z[2 * n + 2]\n"
+                           "y: for i, t: Y[i + t] += X[i]\n"
+                           "z: for i, t: Z[2 * i + 2 * t] += X[i]\n";
+
 typedef struct Row {
     const char *text, *before, *step, *why;
 } Row;
@@ -112,6 +119,8 @@ static const Row rows[] = {
     { sums, "cache_write y Y at y.i", "rfactor y.j", "it has registers" },
     { stored, "", "cache_read y X at y.i", "changes with what the phase stores" },
     { stored, "", "cache_read z X at z.i", "which element of X it is, v tells only inside" },
+    { next, "unroll y.t", "parallel y.i", "two iterations of y.i may write one element of Y" },
+    { next, "unroll z.t", "parallel z.i", "two iterations of z.i may write one element of Z" },
     { stored, "", "parallel x.i", "the loop of a parallel phase begins at 0" },
     { branches, "", "reorder y.j y.i", "how far y.j goes depends on y.i" },
     { branches, "", "reorder x.l x.k", "is known only inside loops that follow it" },
