@@ -18,8 +18,9 @@ Shim shim;
 static struct {
     pthread_mutex_t lock;
     weft_ctx *ctx;
-    uint32_t threads; /* that the context was told last */
+    uint32_t threads; /* that the context was told last; 0: none yet */
     bool loaded;
+    bool forked; /* this process is a child of the one that loaded the operators */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static const struct {
@@ -122,6 +123,27 @@ static void after_fork(void)
     pthread_mutex_unlock(&state.lock);
 }
 
+/* Torch's threads are not in the child, but its OpenMP library believes that they are and would wait
+ * for them for ever.  So the context gets its own threads, which it starts anew after a fork. */
+static void after_fork_in_child(void)
+{
+    state.forked = true;
+    state.threads = 0;
+    after_fork();
+}
+
+/* Handlers that are registered later run earlier before a fork.  A call holds the lock of this file
+ * while it takes the library's lock of the loader, so a fork has to take them in this order too: the
+ * context, which registers the library's handlers, is made first. */
+static const char *watch_forks(void)
+{
+    state.ctx = weft_ctx_new();
+    if (state.ctx == NULL ||
+        pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0)
+        return "out of memory";
+    return NULL;
+}
+
 /* Registers the operators of the namespace weft with the torch of this process; a second call does
  * nothing.  NULL, or what is missing: a name, or a word on it. */
 WEFT_API const char *weft_torch_load(void);
@@ -140,7 +162,7 @@ const char *weft_torch_load(void)
     if (fault == NULL)
         fault = register_ops();
     if (fault == NULL)
-        pthread_atfork(before_fork, after_fork, after_fork);
+        fault = watch_forks();
     state.loaded = fault == NULL;
     return fault;
 }
@@ -169,14 +191,14 @@ static void run_on_torch(void *user, int64_t n, weft_task *task, void *arg)
 
 weft_ctx *state_enter(void)
 {
+    weft_executor *executor;
     uint32_t threads = 1;
 
     pthread_mutex_lock(&state.lock);
-    if (state.ctx == NULL)
-        state.ctx = weft_ctx_new();
-    if (state.ctx != NULL && shim.num_threads(&threads) == 0 && threads != state.threads) {
+    executor = state.forked ? NULL : run_on_torch; /* NULL: the context's own threads */
+    if (shim.num_threads(&threads) == 0 && threads != state.threads) {
         threads = threads < 1 ? 1 : threads > 1024 ? 1024 : threads;
-        if (weft_ctx_executor(state.ctx, run_on_torch, NULL, (int)threads) == WEFT_OK)
+        if (weft_ctx_executor(state.ctx, executor, NULL, (int)threads) == WEFT_OK)
             state.threads = threads;
     }
     return state.ctx;

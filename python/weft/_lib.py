@@ -198,12 +198,21 @@ lock = threading.RLock()
 _context = None
 
 
-def _after_fork() -> None:
-    global lock
-    lock = threading.RLock()  # the thread that held it may not be here
+def _before_fork() -> None:
+    """Waits until no other thread is inside a call.  A child has a copy of the context, and of the
+    threads only the one that forked: a call that another thread had begun would stay half done.
+    What a hook raises is printed and the fork goes on, so an interrupt must not end the wait."""
+    nested = lock._is_owned()  # a fork from a callback, or from a signal handler
+    while True:
+        try:
+            lock.acquire()
+            return
+        except KeyboardInterrupt:
+            if nested or lock._is_owned():  # it came when the lock was ours
+                return
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(before=_before_fork, after_in_parent=lock.release, after_in_child=lock.release)
 
 
 @_VERBOSE

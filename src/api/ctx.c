@@ -59,6 +59,7 @@ weft_ctx *api_ctx_new(const Os *os)
 
 weft_ctx *weft_ctx_new(void)
 {
+    os_watch_forks();
     return api_ctx_new(&os_libc);
 }
 

@@ -286,8 +286,8 @@ static int libc_seal(const Os *os, int fd)
 #endif
 }
 
-/* The loader has a lock that a child of fork inherits as it is: if another thread was inside, the
- * child would wait for ever in its first dlopen.  So a fork waits until nobody is inside. */
+/* A child of fork inherits the lock of the loader as it is: if another thread held it, the child
+ * would wait for ever in its first dlopen.  So a fork waits until no thread is inside the loader. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t loading_once = PTHREAD_ONCE_INIT;
 
@@ -301,14 +301,19 @@ static void after_fork(void)
     pthread_mutex_unlock(&loading);
 }
 
-static void watch_forks(void)
+static void register_handlers(void)
 {
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
+void os_watch_forks(void)
+{
+    pthread_once(&loading_once, register_handlers);
+}
+
 static void lock_loading(void)
 {
-    pthread_once(&loading_once, watch_forks);
+    os_watch_forks();
     pthread_mutex_lock(&loading);
 }
 
