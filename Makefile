@@ -2,7 +2,7 @@
 # Copyright The Weft authors
 #
 # The front door.  CMakeLists.txt is the build description, tests/tree.sh the table of build trees.
-.PHONY: build demo check test bench coverage format clean
+.PHONY: build demo check test test-long bench coverage format clean
 
 build:
 	@tests/tree.sh release
@@ -15,6 +15,9 @@ check:
 
 test:
 	@tests/run.sh full
+
+test-long:
+	@tests/run.sh long
 
 bench: build
 	@if [ -x bench/run ]; then bench/run; else echo 'no benchmarks yet (bench/run)'; fi

@@ -8,8 +8,8 @@ set -u
 cd "$(dirname "$0")/.."
 . tests/tool.sh
 
-need aarch64-linux-gnu-gcc "NEON" "gcc-aarch64-linux-gnu libc6-dev-arm64-cross" || exit 0
-need qemu-aarch64 "NEON" qemu-user || exit 0
+need aarch64-linux-gnu-gcc "NEON" || exit 0
+need qemu-aarch64 "NEON" || exit 0
 tests/tree.sh neon || exit 1
 
 export WEFT_CC=aarch64-linux-gnu-gcc

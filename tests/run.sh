@@ -2,88 +2,107 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright The Weft authors
 #
-# The runner behind `make check` (fast) and `make test` (full): runs every suite of the table below
-# with a time limit, two at a time, and ends with the line "N passed, N failed, N skipped".
+# The runner behind `make check` (fast), `make test` (full) and `make test-long` (long): runs the
+# suites of the table below, two at a time, and ends with the line "N passed, N failed, N skipped".
 #
 # A suite is a command.  It ends with "N passed, N failed" or is counted as one test by its exit
 # code; "skipped: WHAT: WHY" lines are counted and repeated at the end.  A suite that fails in any
-# other way (crash, time limit, nothing run, its file missing) is a failure.  Logs: build/log/.
-# Usage: tests/run.sh fast|full [PART of the suites' names]
+# other way (crash, limit, nothing run, its file missing) is a failure.  Logs: build/log/.
+#
+# A suite and its children may use a number of seconds of processor time, which does not depend on
+# how busy the machine is.  A limit on the clock, ten times as long, ends what hangs.
+# Usage: tests/run.sh fast|full|long [PART of the suites' names]
 set -u
 cd "$(dirname "$0")/.."
 tier=${1:-fast} part=${2:-}
+seed=${WEFT_TEST_SEED:-1}
+# Percent of the random cases: in release builds, and in those with sanitizers.  The counts that
+# docs/testing.md promises are those of the long tier; the full tier runs at least a tenth of each.
 case $tier in
-fast) scale=5 ;; # percent of the random cases
-full) scale=100 ;;
-*) echo "usage: $0 fast|full [PART]" >&2; exit 2 ;;
+fast) scale=2 checked=1 ;;
+full) scale=10 checked=2 ;;
+long) scale=100 checked=20 seed=${WEFT_TEST_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')} ;;
+*) echo "usage: $0 fast|full|long [PART]" >&2; exit 2 ;;
 esac
+export WEFT_TEST_SEED=$seed WEFT_TEST_SCALE=$scale
 
 names=() limits=() afters=() commands=()
-# row NAME TIER SECONDS AFTER COMMAND: TIER is fast (both), full, or check (fast only); AFTER is the
-# suite that has to pass first, or "-".
+# row NAME TIER SECONDS AFTER COMMAND: SECONDS of processor time; AFTER is the suite that has to pass
+# first, or "-".  TIER is the first of fast, full and long that has the row; the ones after it have
+# it too.  "only TIER" is said as fast!, full!.
 row() {
-    case $2/$tier in full/fast | check/full) return ;; esac
-    names+=("$1") limits+=("$3") afters+=("$4") commands+=("$5")
+    case $2/$tier in
+    fast/* | full/full | full/long | long/long | "$tier!/$tier") ;;
+    *) return ;;
+    esac
+    local after=${4/#-/}
+    [ "$tier" = fast ] || [ "$1" = tools ] || after="tools $after"
+    names+=("$1") limits+=("$3") afters+=("$after") commands+=("$5")
 }
 
 table() { # what takes longest comes first, so that the two lanes end together
     local r=build/release a=build/asan t=build/tsan race=-fsanitize=thread f n reader
+    local asan="WEFT_TEST_SCALE=$checked $a"
+    row tools               full  300 -              "bash tests/tools.sh"
     row build               fast  600 -              "tests/tree.sh release"
-    row build-asan          full  600 -              "tests/tree.sh asan"
+    row build-asan          full  900 -              "tests/tree.sh asan"
     row build-tsan          full  600 -              "tests/tree.sh tsan"
 
-    for reader in ir mtx npy npz xyz; do
-        row "fuzz/$reader"      check  60 build      "$r/weft_fuzz $reader 20000 1"
-        row "asan/fuzz/$reader" full  400 build-asan "$a/weft_fuzz $reader 1000000 1"
-    done
-    row random              fast  400 build          "WEFT_TEST_SCALE=$scale $r/weft_random"
-    row asan/random         full  240 build-asan     "WEFT_TEST_SCALE=10 $a/weft_random"
-    row stage               fast  400 build          "WEFT_TEST_SCALE=$scale $r/weft_stage"
-    row asan/stage          full  400 build-asan     "WEFT_TEST_SCALE=25 $a/weft_stage"
-    row sched               fast  400 build          "WEFT_TEST_SCALE=$scale $r/weft_sched all examples/*.weft"
-    row asan/sched          full  400 build-asan     "WEFT_TEST_SCALE=5 $a/weft_sched all examples/*.weft"
-    row grad                fast  400 build          "WEFT_TEST_SCALE=$scale $r/weft_grad all examples"
-    row asan/grad           full  240 build-asan     "WEFT_TEST_SCALE=10 $a/weft_grad all examples"
-    row python/install      full 1200 -              "bash tests/python/run.sh install"
+    row coverage            long 1800 -              "tests/coverage.sh"
+    row python/install      full  900 -              "bash tests/python/run.sh install"
     row python/models       full 1800 python/install "bash tests/python/run.sh models"
     row python/base         full 1200 python/install "bash tests/python/run.sh base"
-    row python/o3           full 1200 python/install "bash tests/python/run.sh o3"
+    row python/o3           full 3600 python/install "bash tests/python/run.sh o3"
     row python/o3_04        full 1200 python/install "bash tests/python/run.sh o3_04"
-    row structure/selftest  full  300 -              "bash tests/structure/selftest.sh"
-    row coverage            full  900 -              "tests/coverage.sh"
-    row analyzer            full  900 -              "tests/tree.sh analyzer"
-    row clang               full  900 -              "tests/tree.sh clang build/clang/weft_unit"
-    row valgrind            full 1800 build          "tests/valgrind.sh $r/weft_unit"
-
-    row kernel              fast  900 build          "WEFT_TEST_SCALE=$scale $r/weft_kernel"
-    row kernel/examples     fast  120 build          "$r/weft_kernel files cc examples/*.weft tests/kernel/cases/*.weft"
-    row kernel/variants     full  400 build          "$r/weft_kernel variants examples/*.weft tests/kernel/cases/*.weft"
-    row kernel/native       full  1200 build          "$r/weft_kernel run 1000 30001 fast 250"
-    row kernel/neon         full  600 -              "bash tests/neon.sh"
-    row kernel/selftest     full  200 build          "$r/weft_kernel selftest"
-    row asan/kernel         full  900 build-asan     "WEFT_TEST_SCALE=10 $a/weft_kernel"
-    row tsan/kernel         full  400 build-tsan     "WEFT_TEST_SCALE=2 $t/weft_kernel"
-    row tsan/run            full  240 build-tsan     "WEFT_TEST_SCALE=5 $t/weft_unit test_run"
-    row tsan/parts          full  240 build-tsan     "WEFT_CFLAGS=$race $t/weft_unit test_kernel_parts"
-    row tsan/calls          full  240 build-tsan     "WEFT_TEST_SCALE=5 WEFT_CFLAGS=$race $t/weft_unit test_kernel_threads"
-    row tsan/jit            full  240 build-tsan     "WEFT_TEST_SCALE=5 $t/weft_jit threads"
-    row jit                 fast  400 build          "WEFT_TEST_SCALE=$scale $r/weft_jit"
-    row asan/jit            full  400 build-asan     "WEFT_TEST_SCALE=10 $a/weft_jit"
-    row unit                fast  400 build          "WEFT_TEST_SCALE=$scale $r/weft_unit"
-    row asan/unit           full  600 build-asan     "WEFT_TEST_SCALE=25 $a/weft_unit"
+    for reader in ir mtx npy npz xyz; do
+        row "fuzz/$reader"      fast!  60 build      "$r/weft_fuzz $reader 20000 $seed"
+        row "asan/fuzz/$reader" full  600 build-asan "$a/weft_fuzz $reader ${scale}0000 $seed"
+    done
+    row kernel              fast 1800 build          "$r/weft_kernel"
+    row asan/kernel         full  900 build-asan     "$asan/weft_kernel"
+    row tsan/kernel         full  600 build-tsan     "WEFT_TEST_SCALE=$checked $t/weft_kernel"
+    row sched               fast 1200 build          "$r/weft_sched all examples/*.weft"
+    row asan/sched          full 1200 build-asan     "$asan/weft_sched all examples/*.weft"
+    row stage               fast 1200 build          "$r/weft_stage"
+    row asan/stage          full 1200 build-asan     "$asan/weft_stage"
+    row grad                fast  900 build          "$r/weft_grad all examples"
+    row asan/grad           full  900 build-asan     "$asan/weft_grad all examples"
+    row random              fast  600 build          "$r/weft_random"
+    row asan/random         full  600 build-asan     "$asan/weft_random"
+    row kernel/neon         full 1800 -              "bash tests/neon.sh"
+    row kernel/native       full 1800 build          "$r/weft_kernel run ${scale}0 $((seed + 30000)) fast 250"
+    row kernel/variants     full 1200 build          "$r/weft_kernel variants examples/*.weft tests/kernel/cases/*.weft"
+    row kernel/examples     fast  300 build          "$r/weft_kernel files cc examples/*.weft tests/kernel/cases/*.weft"
+    row kernel/selftest     full  400 build          "$r/weft_kernel selftest"
+    row unit                fast  900 build          "$r/weft_unit"
+    row asan/unit           full 1200 build-asan     "$asan/weft_unit"
+    row valgrind            full! 900 build          "WEFT_TEST_SHARE=10 tests/valgrind.sh $r/weft_unit"
+    row valgrind            long 3600 build          "tests/valgrind.sh $r/weft_unit"
+    row clang               full! 900 -              "tests/tree.sh clang-unit build/clang/weft_unit"
+    row clang               long  900 -              "tests/tree.sh clang build/clang/weft_unit"
+    row analyzer            full! 600 -              "bash tests/analyzer.sh base io jit"
+    row analyzer            long  900 -              "bash tests/analyzer.sh"
+    row jit                 fast  600 build          "$r/weft_jit"
+    row asan/jit            full  600 build-asan     "$asan/weft_jit"
+    row tsan/run            full  400 build-tsan     "WEFT_TEST_SCALE=$checked $t/weft_unit test_run"
+    row tsan/parts          full  400 build-tsan     "WEFT_CFLAGS=$race $t/weft_unit test_kernel_parts"
+    row tsan/calls          full  400 build-tsan     "WEFT_TEST_SCALE=$checked WEFT_CFLAGS=$race $t/weft_unit test_kernel_threads"
+    row tsan/jit            full  400 build-tsan     "WEFT_TEST_SCALE=$checked $t/weft_jit threads"
     row golden              fast  120 build          "$r/weft_golden tests/golden"
-    row asan/golden         full  120 build-asan     "$a/weft_golden tests/golden"
-    row fail                fast  120 build          "$r/weft_fail"
-    row asan/fail           full  240 build-asan     "$a/weft_fail"
+    row asan/golden         full  240 build-asan     "$a/weft_golden tests/golden"
+    row fail                fast  240 build          "$r/weft_fail"
+    row asan/fail           full  400 build-asan     "$a/weft_fail"
     for f in tests/cli/*.sh; do # with no script at all this is a row that fails
         n=$(basename "$f" .sh)
-        row "cli/$n"        fast  120 build          "WEFT=\$PWD/$r/weft bash $f"
-        row "asan/cli/$n"   full  240 build-asan     "WEFT=\$PWD/$a/weft bash $f"
+        row "cli/$n"        fast  240 build          "WEFT=\$PWD/$r/weft bash $f"
+        row "asan/cli/$n"   full  400 build-asan     "WEFT=\$PWD/$a/weft bash $f"
     done
 
-    row structure/repro     full  300 -              "bash tests/structure/repro.sh ."
-    row structure/plain     full  300 -              "bash tests/structure/plain.sh ."
-    row structure/install   full  120 build          "bash tests/structure/install.sh . $r"
+    row structure/selftest  full! 300 -              "bash tests/structure/selftest.sh quick"
+    row structure/selftest  long  900 -              "bash tests/structure/selftest.sh"
+    row structure/plain     full  600 build          "bash tests/structure/plain.sh . $r"
+    row structure/repro     long  600 -              "bash tests/structure/repro.sh ."
+    row structure/install   full  300 build          "bash tests/structure/install.sh . $r"
     row structure/symbols   fast   60 build          "bash tests/structure/symbols.sh . $r/libweft.so"
     for f in includes banned spdx sizes paths header; do
         row "structure/$f"  fast   60 -              "bash tests/structure/$f.sh ."
@@ -95,6 +114,9 @@ exec 9>build/.run.lock
 flock -n 9 || { echo "another run is going on in this tree: waiting for it"; flock 9; }
 if [ -n "${WEFT_TABLE:-}" ]; then . "$WEFT_TABLE"; fi # the runner's own test brings another table
 table
+. tests/limit.sh
+limit_build || exit 1
+[ "$tier" != long ] || echo "seed $seed (WEFT_TEST_SEED=$seed runs the same cases again)"
 
 # A locale with a decimal comma, for the tests of number text.
 if [ ! -d build/locale ] && command -v localedef >/dev/null; then
@@ -105,7 +127,8 @@ fi
 export ASAN_OPTIONS=${ASAN_OPTIONS:-abort_on_error=0:detect_leaks=1:allocator_may_return_null=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 
-declare -A state=() log=() started=() pid_of=() # state: running, passed or failed
+declare -A state=() log=() pid_of=() # state: running, passed or failed
+begun=$SECONDS cpu_sum=0
 passed=0 failed=0 skipped=0
 bad=()
 
@@ -113,13 +136,14 @@ start() { # INDEX
     local n=${names[$1]}
     log[$n]=build/log/${n//\//-}.log
     state[$n]=running
-    started[$n]=$(date +%s.%N)
-    timeout -k 10 "${limits[$1]}" bash -c "${commands[$1]}" >"${log[$n]}" 2>&1 </dev/null 9>&- &
+    [ "$n" = tools ] || export WEFT_TOOLS_TRIED=1 # what it could not install, no suite tries again
+    build/limit "${limits[$1]}" $((10 * limits[$1])) "${log[$n]%.log}.time" \
+        bash -c "${commands[$1]}" >"${log[$n]}" 2>&1 </dev/null 9>&- &
     pid_of[$!]=$1
 }
 
 finish() { # INDEX EXIT-CODE
-    local n=${names[$1]} code=$2 closing p f s took
+    local n=${names[$1]} code=$2 closing p f s cpu wall
     closing=$(grep -aE '^[0-9]+ passed, [0-9]+ failed' "${log[$n]}" | tail -n 1)
     s=$(grep -ac '^skipped: ' "${log[$n]}")
     if [ -n "$closing" ]; then
@@ -130,26 +154,41 @@ finish() { # INDEX EXIT-CODE
         p=0 f=0
         if [ "$code" != 0 ]; then f=1; elif [ "$s" = 0 ]; then p=1; fi
     fi
-    [ "$code" = 124 ] && echo "run.sh: stopped after ${limits[$1]} seconds" >>"${log[$n]}"
-    took=$(echo "${started[$n]} $(date +%s.%N)" | awk '{ printf "%.1f", $2 - $1 }')
-    printf '%-22s %7d passed %4d failed %6s s' "$n" "$p" "$f" "$took"
+    read -r cpu wall <"${log[$n]%.log}.time"
+    cpu_sum=$(echo "$cpu_sum $cpu" | awk '{ print $1 + $2 }')
+    printf '%-22s %7d passed %4d failed %7s s %7s s CPU' "$n" "$p" "$f" "$wall" "$cpu"
     [ "$s" = 0 ] || printf '  %d skipped' "$s"
     printf '\n'
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     if [ "$f" = 0 ]; then state[$n]=passed; else state[$n]=failed bad+=("$n"); fi
 }
 
+# What the suites are that row INDEX waits for: passed, failed or waiting.
+condition() {
+    local after all=passed
+    for after in ${afters[$1]}; do
+        case ${state[$after]:-} in
+        passed) ;;
+        failed) echo "failed $after"; return ;;
+        *) all=waiting ;;
+        esac
+    done
+    echo $all
+}
+
 # Starts the first suite whose condition is met; false when there is none at the moment.
 start_next() {
-    local i n after
+    local i n is
     for i in "${!names[@]}"; do
-        n=${names[$i]} after=${afters[$i]}
+        n=${names[$i]}
         [ -z "${state[$n]:-}" ] || continue
-        case ${after/#-/none}/${state[$after]:-} in
-        none/* | */passed) start "$i"; return 0 ;;
-        */failed) # what it stands on is broken: a failure too, without a run
-            log[$n]=build/log/${n//\//-}.log started[$n]=$(date +%s.%N)
-            echo "run.sh: not run, because $after failed" >"${log[$n]}"
+        is=$(condition "$i")
+        case $is in
+        passed) start "$i"; return 0 ;;
+        failed*) # what it stands on is broken: a failure too, without a run
+            log[$n]=build/log/${n//\//-}.log
+            echo "run.sh: not run, because ${is#failed } failed" >"${log[$n]}"
+            echo "0.0 0.0" >"${log[$n]%.log}.time"
             finish "$i" 1 ;;
         esac
     done
@@ -190,6 +229,7 @@ done
 for n in "${names[@]}"; do
     grep -a '^skipped: ' "${log[$n]:-/dev/null}" | sed "s|^skipped: |skipped: $n: |"
 done
+printf '%d s, %.0f s CPU\n' $((SECONDS - begun)) "$cpu_sum"
 printf '%d passed, %d failed' "$passed" "$failed"
 [ "$skipped" = 0 ] || printf ', %d skipped' "$skipped"
 printf '\n'

@@ -1,24 +1,50 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright The Weft authors
 #
-# need TOOL WHAT [PACKAGES]: true when TOOL is there.  Root gets a missing one installed (apt), unless
-# WEFT_NO_INSTALL is set; otherwise it prints "skipped: WHAT: reason" and is false.
+# The optional tools of the tests.  To be sourced.
+declare -A package=( # the Debian packages of each
+    [clang]=clang
+    [gcov]=gcc
+    [valgrind]="valgrind libc6-dbg"
+    [pkg-config]=pkg-config
+    [aarch64-linux-gnu-gcc]="gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+    [qemu-aarch64]=qemu-user
+)
+
+may_install() { [ -z "${WEFT_NO_INSTALL:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+
+# install_tools TOOL...: installs what is missing of them, if root may; true when all are there.
+install_tools() {
+    local tool wanted=()
+    for tool in "$@"; do command -v "$tool" >/dev/null || wanted+=(${package[$tool]}); done
+    [ ${#wanted[@]} -gt 0 ] || return 0
+    may_install || return 1
+    mkdir -p build
+    ( flock 8
+      timeout 300 apt-get update
+      DEBIAN_FRONTEND=noninteractive timeout 900 \
+          apt-get install -y --no-install-recommends "${wanted[@]}" ||
+          for tool in "${wanted[@]}"; do # one that is not to be had does not take the others along
+              DEBIAN_FRONTEND=noninteractive timeout 300 \
+                  apt-get install -y --no-install-recommends "$tool"
+          done
+    ) >build/.install.log 2>&1 8>build/.install.lock
+    hash -r
+    for tool in "$@"; do command -v "$tool" >/dev/null || return 1; done
+}
+
+# need TOOL WHAT: true when TOOL is there.  Root gets a missing one installed, unless WEFT_NO_INSTALL
+# is set or the runner has tried it before; otherwise it prints "skipped: WHAT: reason" and is false.
 need() {
     command -v "$1" >/dev/null && return 0
     local why="$1 is not installed"
-    if [ -n "${WEFT_NO_INSTALL:-}" ] || ! command -v apt-get >/dev/null; then
-        :
-    elif [ "$(id -u)" != 0 ]; then
-        why="$why (make test as root would install it)"
-    else
-        mkdir -p build
-        ( flock 8
-          command -v "$1" >/dev/null ||
-              { timeout 120 apt-get update && DEBIAN_FRONTEND=noninteractive \
-                timeout 300 apt-get install -y --no-install-recommends ${3:-$1}; }
-        ) >"build/.install-$1.log" 2>&1 8>build/.install.lock
-        command -v "$1" >/dev/null && return 0
+    if [ -n "${WEFT_TOOLS_TRIED:-}" ] && may_install; then
         why="$why and apt-get could not install it"
+    elif may_install; then
+        install_tools "$1" && return 0
+        why="$why and apt-get could not install it"
+    elif [ -z "${WEFT_NO_INSTALL:-}" ] && command -v apt-get >/dev/null; then
+        why="$why (make test as root would install it)"
     fi
     echo "skipped: $2: $why"
     return 1

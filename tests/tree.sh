@@ -3,7 +3,7 @@
 # Copyright The Weft authors
 #
 # Configures and builds one of our build trees: tests/tree.sh NAME [COMMAND...] gives build/NAME and
-# then runs the command.  Safe to call from several processes at a time.  When the compiler is
+# then runs the command.  clang-unit is the tree clang with the unit tests alone.  Safe to call from several processes at a time.  When the compiler is
 # missing it says "skipped: ..." and that is all.
 set -eu
 cd "$(dirname "$0")/.."
@@ -17,13 +17,12 @@ release) ;;
 asan) options+=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O1 -g"
                 -DWEFT_SANITIZE=address,undefined) ;;
 tsan) options+=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O1 -g" -DWEFT_SANITIZE=thread
-                -DWEFT_WERROR=OFF) ;; # which makes gcc guess about the length of formatted numbers
-clang) need clang "clang build" || exit 0
-       options+=(-DCMAKE_C_COMPILER=clang) ;;
-analyzer) need gcc "gcc -fanalyzer" || exit 0
-          options+=(-DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Debug
-                    -DCMAKE_C_FLAGS=-fanalyzer -DWEFT_TESTS=OFF) ;;
-neon) need aarch64-linux-gnu-gcc "NEON" "gcc-aarch64-linux-gnu libc6-dev-arm64-cross" || exit 0
+                -DWEFT_WERROR=OFF) # which makes gcc guess about the length of formatted numbers
+      only=(--target weft_kernel weft_unit weft_jit) ;;
+clang | clang-unit) need clang "clang build" || exit 0
+       [ "$name" = clang ] || only=(--target weft_unit weft_cli)
+       name=clang options+=(-DCMAKE_C_COMPILER=clang) ;;
+neon) need aarch64-linux-gnu-gcc "NEON" || exit 0
       only=(--target weft_kernel)
       options+=(-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64
                 -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc) ;;

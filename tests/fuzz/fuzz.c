@@ -3,8 +3,8 @@
  *
  * The fuzzing driver.  `weft_fuzz READER N SEED` gives the reader N inputs, each some good input
  * changed at random; input k depends on SEED and k alone.  A child process runs them while its
- * parent watches: a child that dies or does not come on within two seconds is a failure, its input
- * is kept in ./fuzz-READER-K.input, and another child goes on after it.  `weft_fuzz READER FILE`
+ * parent watches: a child that dies, or works on one input for more than two seconds of processor
+ * time or a minute on the clock, is a failure, its input is kept in ./fuzz-READER-K.input, and another child goes on after it.  `weft_fuzz READER FILE`
  * runs one kept input.  Ends with "fuzz READER: N inputs, M accepted, K failures". */
 #include "fuzz/fuzz.h"
 #include "unit/test.h"
@@ -35,7 +35,7 @@ static const struct Reader {
 };
 typedef struct Reader Reader;
 
-enum { MAX_SEEDS = 64, MAX_FAILURES = 10, HANG_MS = 2000 };
+enum { MAX_SEEDS = 64, MAX_FAILURES = 10, HANG_MS = 2000, STILL_MS = 60000 };
 
 typedef struct Input {
     size_t n;
@@ -213,17 +213,32 @@ static void child(const Reader *r, const Corpus *corpus, uint64_t seed, int64_t 
     }
 }
 
+/* Milliseconds of processor time of the child: they say the same on a busy machine. */
+static int64_t child_ms(pid_t pid)
+{
+    struct timespec t;
+    clockid_t id;
+
+    if (clock_getcpuclockid(pid, &id) != 0 || clock_gettime(id, &t) != 0)
+        return 0;
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 /* Waits for the child; false when it had to be stopped. */
 static bool watch(pid_t pid, const Shared *s, int *status)
 {
-    int64_t last = -1;
+    int64_t last = -1, since = 0;
     int still = 0;
 
     while (waitpid(pid, status, WNOHANG) == 0) {
         nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
-        still = s->next == last ? still + 20 : 0;
-        last = s->next;
-        if (still > HANG_MS) {
+        still += 20;
+        if (s->next != last) {
+            last = s->next;
+            since = child_ms(pid);
+            still = 0;
+        }
+        if (child_ms(pid) - since > HANG_MS || still > STILL_MS) {
             kill(pid, SIGKILL);
             waitpid(pid, status, 0);
             return false;
@@ -329,7 +344,7 @@ int main(int argc, char **argv)
         if (*end != 0)
             return replay(&readers[k], argv[2]);
         read_seeds(&readers[k], &corpus);
-        return fuzz(&readers[k], &corpus, n, argc == 4 ? strtoull(argv[3], NULL, 10) : 1);
+        return fuzz(&readers[k], &corpus, n, argc == 4 ? strtoull(argv[3], NULL, 10) : test_seed());
     }
     fprintf(stderr, "weft_fuzz: there is no reader %s\n", argv[1]);
     return 2;

@@ -127,17 +127,17 @@ static const char *long_source(int64_t numbers)
     return s;
 }
 
-/* A new Jit, a kernel from disk, its first call. */
+/* A new Jit, a kernel from disk, its first call: processor time, which other work does not change. */
 static double warm_start(Bed *b, const JitRequest *r)
 {
-    int64_t begin = os_libc.clock(&os_libc, CLOCK_MONOTONIC);
+    int64_t begin = os_libc.clock(&os_libc, CLOCK_PROCESS_CPUTIME_ID);
     JitModule *volatile m = NULL;
     double ms;
 
     CHECK_EQ(bed_again(b), ST_OK);
     CHECK_EQ(CATCH(&b->err, m = jit_get(b->jit, &b->err, r, &b->report)), ST_OK);
     CHECK_EQ(bed_answer(m), 3);
-    ms = ms_since(begin);
+    ms = (double)(os_libc.clock(&os_libc, CLOCK_PROCESS_CPUTIME_ID) - begin) / 1e6;
     CHECK_EQ(b->report.how, JIT_ON_DISK);
     jit_release(m);
     return ms;

@@ -202,7 +202,7 @@ static void run(Tally *t, const Target *target, int64_t n, uint64_t seed, int ba
 /* Every target that is here; most programs with the one that compiles fastest. */
 static void run_all(Tally *t)
 {
-    uint64_t seed = 1;
+    uint64_t seed = test_seed();
     int64_t n = test_scale(10000), left = 0;
 
     if (SANITIZED || RACING) {
@@ -273,7 +273,7 @@ static bool dispatch(Tally *t, int argc, char **argv)
     if (strcmp(mode, "all") == 0) {
         run_all(t);
     } else if (strcmp(mode, "run") == 0 && target != NULL) {
-        run(t, target, number(argc, argv, 2, 100), (uint64_t)number(argc, argv, 3, 1),
+        run(t, target, number(argc, argv, 2, 100), (uint64_t)number(argc, argv, 3, (int64_t)test_seed()),
             (int)number(argc, argv, 5, 100));
     } else if (strcmp(mode, "files") == 0 && argc > 3 && target_find(argv[2]) != NULL) {
         one_batch(t, target_find(argv[2]), fill_file, argv + 3, argc - 3);

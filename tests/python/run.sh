@@ -17,6 +17,7 @@ unset WEFT_LIBRARY PYTHONPATH
 
 skip() { echo "skipped: $1: $2"; }
 install() { timeout 900 .venv/bin/pip install -q --disable-pip-version-check --retries 1 "$@"; }
+fetch() { [ -z "${WEFT_NO_INSTALL:-}" ] && install "$@"; } # from outside
 has() { .venv/bin/python -c "import $1" 2>/dev/null; }
 
 run() { exec "$1/bin/python" -m pytest -q -p no:cacheprovider "${@:2}"; }
@@ -63,17 +64,17 @@ if [ ! -x .venv/bin/pip ] && ! "$python" -m venv .venv; then
     exit 0
 fi
 if ! { has numpy && has scipy && has pytest && has scikit_build_core; } &&
-    ! install numpy scipy pytest scikit-build-core; then
+    ! fetch numpy scipy pytest scikit-build-core; then
     skip "Python package" "numpy, scipy, pytest and scikit-build-core cannot be installed"
     exit 0
 fi
 [ "$tier" = fast ] && peers= || peers=yes
 if [ -n "$peers" ] && ! { has torch && has e3nn; } &&
-    { [ -n "${WEFT_NO_INSTALL:-}" ] || ! install torch==2.13.0 e3nn; }; then
+    ! fetch torch==2.13.0 e3nn; then
     echo "torch and e3nn cannot be installed"
 fi
 for peer in ase matscipy sevenn nequip; do # each alone: one that cannot be installed does not take the other along
-    if [ -n "$peers" ] && ! has $peer && { [ -n "${WEFT_NO_INSTALL:-}" ] || ! install $peer; }; then
+    if [ -n "$peers" ] && ! has $peer && ! fetch $peer; then
         echo "$peer cannot be installed"
     fi
 done
@@ -85,7 +86,7 @@ rm -rf build/wheel
 # An environment with the package and what it asks for, which is NumPy alone.
 alone() {
     rm -rf build/alone
-    if ! { "$python" -m venv build/alone &&
+    if ! { [ -z "${WEFT_NO_INSTALL:-}" ] && "$python" -m venv build/alone &&
         timeout 300 build/alone/bin/pip install -q --disable-pip-version-check --retries 1 build/wheel/weft-*.whl; }; then
         skip "the package with NumPy alone" "NumPy cannot be installed"
         return 0

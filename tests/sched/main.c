@@ -290,9 +290,9 @@ static int64_t scaled(int64_t n, int64_t least)
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "all";
-    int64_t n = argc > 2 ? strtoll(argv[2], NULL, 10) : 1000;
-    uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
     bool all = strcmp(mode, "all") == 0;
+    int64_t n = argc > 2 ? strtoll(argv[2], NULL, 10) : 1000;
+    uint64_t seed = !all && argc > 3 ? strtoull(argv[3], NULL, 10) : test_seed();
     Tally sum = { 0 };
 
     if (strcmp(mode, "show") == 0) {

@@ -108,7 +108,7 @@ int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "all";
     int64_t n = argc > 2 ? strtoll(argv[2], NULL, 10) : 1000;
-    uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+    uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : test_seed();
     bool all = strcmp(mode, "all") == 0;
     Tally sum = { 0 };
 

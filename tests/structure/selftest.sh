@@ -3,8 +3,10 @@
 # Copyright The Weft authors
 #
 # Every structure check, the runner and the harness, seen failing: a small right tree passes each
-# check, and with one violation planted the check fails.
+# check, and with one violation planted the check fails.  `selftest.sh quick` leaves out what needs a
+# build of the tree.
 . "$(dirname "$0")/lib.sh"
+quick=${1:-}
 here=$(cd "$(dirname "$0")" && pwd)
 real=$(cd "$here/../.." && pwd)
 scratch
@@ -42,12 +44,15 @@ END
 tested_tree() {
     good_tree
     mkdir -p tests/unit
-    cp "$real"/tests/*.sh "$real"/tests/*.awk tests/
+    cp "$real"/tests/*.sh "$real"/tests/*.awk "$real"/tests/*.c tests/
     cp "$real"/tests/unit/{test.h,test.c,main.c} tests/unit/
     printf '#include "ir/ir.h"\n#include "unit/test.h"\n#include <stdlib.h>\n\nTEST(one) { CHECK_EQ(ir_one(), 1); }\n' >tests/unit/test_one.c
 }
 
 build() { cmake -S "$tmp/t" -B "$tmp/t/B" && cmake --build "$tmp/t/B"; } >"$tmp/build.log" 2>&1
+
+# Whether this check is left out: it builds the tree.
+skips() { [ "$quick" = quick ] && case " $built " in *" $1 "*) true ;; *) false ;; esac; }
 
 check() { # CHECK: its arguments by its name
     case $1 in
@@ -57,7 +62,9 @@ check() { # CHECK: its arguments by its name
     esac >"$tmp/out" 2>&1
 }
 
-for c in includes banned spdx sizes paths header symbols install plain repro; do
+built="symbols install plain repro"
+for c in includes banned spdx sizes paths header $built; do
+    skips "$c" && continue
     good_tree
     check $c || bad "$c fails on the right tree: $(cat "$tmp/out")"
     part "$c passes the right tree"
@@ -65,6 +72,7 @@ done
 
 # planted CHECK WHAT COMMAND: after the command, run in the tree, the check has to fail.
 planted() {
+    skips "$1" && return
     good_tree
     eval "$3"
     check "$1" && bad "$1 did not see: $2"
@@ -126,6 +134,7 @@ planted repro "the time in the bytes"         'add src/ir/ir.c "const char *ir_w
 
 # gate WHAT COMMAND PLANT: the command passes on the tested tree, and fails with the plant.
 gate() {
+    [ "$quick" != quick ] || return
     tested_tree
     eval "$2" >"$tmp/out" 2>&1 || bad "fails on the right tree: $1: $(cat "$tmp/out")"
     if grep '^skipped: ' "$tmp/out"; then return; fi
@@ -144,15 +153,15 @@ gate "an unset value (valgrind)"       "$valgrind" 'test_body "if (p[1]) n = 5; 
 gate "a leak (valgrind)"               "$valgrind" 'test_body "*p = 1; p = NULL;"'
 gate "a warning of gcc"                'tests/tree.sh release' 'add src/ir/ir.c "static int unused;"'
 gate "a warning of clang"              'tests/tree.sh clang' 'add src/ir/ir.c "int ir_f(int n); int ir_f(int n) { if ((n == 1)) return 2; return 3; }"'
-gate "a finding of gcc -fanalyzer"     'tests/tree.sh analyzer' 'add src/ir/ir.c "#include <stdlib.h>"; add src/ir/ir.c "int ir_f(void); int ir_f(void) { int *p = malloc(4); *p = 1; int r = *p; free(p); return r; }"'
+gate "a finding of gcc -fanalyzer"     'bash tests/analyzer.sh' 'add src/ir/ir.c "#include <stdlib.h>"; add src/ir/ir.c "int ir_f(void); int ir_f(void) { int *p = malloc(4); *p = 1; int r = *p; free(p); return r; }"'
 gate "a line that is not covered"      'tests/coverage.sh | grep -q "^src/ir/ir.c  *line 100"' 'add src/ir/ir.c "int ir_f(void); int ir_f(void) { return 2; }"'
 
 # The runner, on a table of its own.
 cd "$tmp" || exit 1
 mkdir -p "$tmp/r/tests"
-cp "$real/tests/run.sh" "$tmp/r/tests/"
-runner() { # ROW..., then what the last line and the exit code have to be
-    WEFT_TABLE=$tmp/table bash "$tmp/r/tests/run.sh" full >"$tmp/out" 2>&1
+cp "$real"/tests/{run,limit}.sh "$real/tests/limit.c" "$tmp/r/tests/"
+runner() { # LAST-LINE CODE WHAT [TIER]: how a run of the table has to end
+    WEFT_TABLE=$tmp/table bash "$tmp/r/tests/run.sh" "${4:-fast}" >"$tmp/out" 2>&1
     local code=$? last
     last=$(tail -n 1 "$tmp/out")
     [ "$last" = "$1" ] && [ $code = "$2" ] || bad "wanted '$1' and $2, got '$last' and $code: $(cat "$tmp/out")"
@@ -164,7 +173,29 @@ rows 'row a fast 9 - "echo 3 passed, 2 failed; false"; row b fast 9 - true';    
 rows 'row a fast 9 - "echo 3 passed, 2 failed"';                                 runner '3 passed, 2 failed' 1 "failed tests with exit code 0"
 rows 'row a fast 9 - "echo 3 passed, 0 failed; exit 9"';                         runner '3 passed, 1 failed' 1 "an exit code after a green line"
 rows 'row a fast 9 - "echo 3 passed, 0 failed; kill -SEGV \$\$"';                runner '3 passed, 1 failed' 1 "a crash"
-rows 'row a fast 1 - "sleep 20"; row b fast 9 - true';                           runner '1 passed, 1 failed' 1 "a suite over its time"
+busy='while :; do :; done'
+rows "row a fast 1 - '$busy'; row b fast 9 - true";                              runner '1 passed, 1 failed' 1 "a suite over its processor time"
+grep -q 'stopped after 1 seconds of processor time' "$tmp/out" || bad "the limit is not named: $(cat "$tmp/out")"
+rows "row a fast 1 - '($busy) & ($busy) & ($busy) & wait'";                      runner '0 passed, 1 failed' 1 "children over their processor time together"
+rows "row a fast 1 - 'for k in {1..99}; do (for ((i = 0; i < 50000; i++)); do :; done); done'"; runner '0 passed, 1 failed' 1 "children over it one after the other"
+grep -q 'seconds of processor time' "$tmp/out" || bad "children that have ended are not counted: $(cat "$tmp/out")"
+rows 'row a fast 1 - "sleep 3"; row b fast 9 - true';                            runner '2 passed, 0 failed' 0 "a suite that only waits is not over it"
+rows 'row a fast 1 - "sleep 40"; row b fast 9 - true';                           runner '1 passed, 1 failed' 1 "a suite that hangs"
+grep -q 'stopped after 10 seconds$' "$tmp/out" || bad "the limit is not named: $(cat "$tmp/out")"
+rows "row a fast 9 - 'setsid sleep 4321 & true'";                                runner '1 passed, 0 failed' 0 "a suite that leaves a process"
+pgrep -fx 'sleep 4321' >/dev/null && bad "a process that a suite left behind still runs"
+part "runner: ends what a suite leaves behind"
+tiers='row tools full 9 - "echo 1 passed, 0 failed"; row a fast 9 - true; row b fast! 9 - "echo 10 passed, 0 failed"; row c full 9 - true; row d full! 9 - "echo 30 passed, 0 failed"; row e long 9 - true'
+rows "$tiers"; runner '11 passed, 0 failed' 0 "the fast tier" fast
+rows "$tiers"; runner '33 passed, 0 failed' 0 "the full tier" full
+rows "$tiers"; runner '4 passed, 0 failed' 0 "the long tier" long
+grep -q '^seed [0-9]' "$tmp/out" || bad "the seed is not named: $(cat "$tmp/out")"
+grep '^seed' "$tmp/out" >"$tmp/first" && runner '4 passed, 0 failed' 0 "the long tier again" long
+grep -qxF "$(cat "$tmp/first")" "$tmp/out" && bad "two long runs have the same seed"
+rows 'row a fast 9 - "echo seed is \$WEFT_TEST_SEED; [ \$WEFT_TEST_SEED = 7 ]"'
+WEFT_TEST_SEED=7 runner '1 passed, 0 failed' 0 "a seed that is given" fast
+rows 'row tools full 9 - "echo 2 passed, 0 failed; sleep 2; touch tool"; row a full 9 - "[ -e tool ]"'; runner '3 passed, 0 failed' 0 "tools come before all else" full
+rows 'row tools full 9 - false; row a full 9 - true';                            runner '0 passed, 2 failed' 1 "nothing runs without them" full
 rows 'row a fast 9 - "echo 0 passed, 0 failed"';                                 runner '0 passed, 1 failed' 1 "a suite that tests nothing"
 rows 'row a fast 9 - ./missing';                                                 runner '0 passed, 1 failed' 1 "a missing suite"
 rows 'row a fast 9 - false; row b fast 9 a true';                                runner '0 passed, 2 failed' 1 "a suite on top of a failed one"

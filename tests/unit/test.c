@@ -105,6 +105,13 @@ int64_t test_scale(int64_t n)
     return scaled < 1 ? 1 : scaled;
 }
 
+uint64_t test_seed(void)
+{
+    const char *text = getenv("WEFT_TEST_SEED");
+
+    return text == NULL || text[0] == 0 ? 1 : strtoull(text, NULL, 10);
+}
+
 uint64_t test_random(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -151,6 +158,16 @@ static bool is_chosen(const Test *t, const char *part)
     return part == NULL || strstr(full, part) != NULL;
 }
 
+/* Whether the next of the chosen tests runs: each does, or with WEFT_TEST_SHARE=n every n-th. */
+static bool in_share(void)
+{
+    static long met;
+    const char *text = getenv("WEFT_TEST_SHARE");
+    long share = text == NULL ? 1 : strtol(text, NULL, 10);
+
+    return share <= 1 || met++ % share == 0;
+}
+
 static enum Outcome run_one(const Test *t)
 {
     running = t;
@@ -187,7 +204,7 @@ int test_main(int argc, char **argv)
     for (const Test *t = tests; t != NULL; t = t->next) {
         double start = processor_seconds();
 
-        if (!is_chosen(t, part))
+        if (!is_chosen(t, part) || !in_share())
             continue;
         if (loud)
             printf("%s\n", t->name);

@@ -27,12 +27,15 @@ struct Test {
 
 /* [-v | -t] [SUBSTRING]: runs the tests whose file:name has SUBSTRING; -v names each before it
  * runs, -t gives the processor time of each, with that of the compilers it ran.  Ends with the
- * line "N passed, N failed"; the exit code is 1 if one failed or none ran. */
+ * line "N passed, N failed"; the exit code is 1 if one failed or none ran.  With WEFT_TEST_SHARE=n
+ * every n-th of them runs. */
 int test_main(int argc, char **argv);
 void test_add(Test *);
 
 /* n * WEFT_TEST_SCALE / 100 (unset: n), at least 1: for counts of random cases. */
 int64_t test_scale(int64_t n);
+/* The seed of random cases: WEFT_TEST_SEED (unset: 1, the same cases in every run). */
+uint64_t test_seed(void);
 /* DIR/name, where DIR is this process's own scratch folder, removed at the end.  The text stays. */
 const char *test_path(const char *name);
 /* The same random numbers in every run: splitmix64. */

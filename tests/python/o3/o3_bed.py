@@ -18,6 +18,7 @@ e3nn = pytest.importorskip("e3nn", reason="o3 against e3nn: e3nn is not installe
 from e3nn import o3  # noqa: E402
 
 SCALE = int(os.environ.get("WEFT_TEST_SCALE", "100"))
+SEED = int(os.environ.get("WEFT_TEST_SEED", "1"))
 LONG = os.environ.get("WEFT_TEST_LONG", "") == "1"  # every combination, all of them compiled
 MODES = ["uvw", "uvu", "uvv", "uuw", "uuu", "uvuv", "uvu<v", "u<vw"]
 TYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
@@ -268,7 +269,7 @@ CROSSED = ["mode", "layout_in1", "layout_in2", "layout_out", "weights", "type", 
 def covering(seed, wanted):
     """Combinations of FACTORS, greedily chosen until each pair of values has been met.  In the long run
     all combinations of those in CROSSED, the others at random."""
-    rng = random.Random(seed)
+    rng = random.Random(seed - 1 + SEED)
     if LONG:
         for count, values in enumerate(itertools.product(*(FACTORS[n] for n in CROSSED)), 1):
             yield count, {**{n: rng.choice(v) for n, v in FACTORS.items()}, **dict(zip(CROSSED, values))}
