@@ -463,6 +463,7 @@ void fmt_apply(Prog *p, Axis *e, const char *use)
         ir_throw(p, ST_CHECK,
                  "format %s is of entries with %d coordinates, and those of %s have %d",
                  c.use->rule->name, c.use->rule->ncoord, e->name, c.source.n);
+    ir_judge_once(p); /* the parts of a statement have its verdict */
     make_parts(&c);
     for (int i = 0; i < p->nstmt; i++) {
         bool over = find_old(&c, p->stmt[i]);

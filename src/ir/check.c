@@ -290,7 +290,7 @@ Reach ir_reach(const Assign *a, const Var *v)
                                                                                : REACH_NONE;
 }
 
-static bool runs_once(const Axis *a)
+bool ir_runs_once(const Axis *a)
 {
     int64_t n;
 
@@ -307,7 +307,7 @@ static void check_once(Facts *f, const Stmt *s, const Assign *a)
         return;
     n = ir_vars(f->p, a->out, reach, 0);
     for (int i = 0; i < s->nbind; i++)
-        if (!has_var(reach, n, s->bind[i]) && !runs_once(s->bind[i]->axis))
+        if (!has_var(reach, n, s->bind[i]) && !ir_runs_once(s->bind[i]->axis))
             ir_throw(f->p, ST_CHECK,
                      "= writes each element once, but %s runs over many and does not reach the "
                      "output; use +=, max= or min=",
@@ -427,6 +427,7 @@ static void check_stmts(Prog *p)
     for (f.stmt = 0; f.stmt < p->nstmt; f.stmt++)
         check_stmt(&f, p->stmt[f.stmt]);
     ir_check_bounds(p);
+    ir_judge_once(p);
 }
 
 void ir_check(Prog *p)

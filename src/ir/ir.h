@@ -173,9 +173,17 @@ typedef struct At { /* a companion of max= and min=: written where the winner is
     Expr *out, *value;
 } At;
 
+/* Whether `=` may set an element twice (once.c). */
+typedef enum OnceKind {
+    ONCE_UNKNOWN, /* not looked at yet */
+    ONCE_PROVEN,  /* it cannot */
+    ONCE_TESTED   /* only the data tell: the run tests it */
+} OnceKind;
+
 typedef struct Assign {
     const char *label; /* unique in the program */
     AssignOp op;
+    OnceKind once; /* A_SET */
     Expr *out;   /* OP_load; OP_row for A_INSERT */
     Expr *value; /* for A_INSERT: the coordinate, or an OP_tuple of them */
     Expr *guard; /* T_bool; or NULL */
@@ -359,6 +367,11 @@ void ir_check(Prog *);
 /* How a variable reaches the output of an assign. */
 typedef enum Reach { REACH_NONE, REACH_SCATTER, REACH_SPATIAL } Reach;
 Reach ir_reach(const Assign *, const Var *);
+
+/* once.c: sets Assign.once where it is not known yet, and throws ST_CHECK where `=` sets an element
+ * twice for certain.  ir_check calls it; passes that make several statements of one keep what it
+ * said of that one. */
+void ir_judge_once(Prog *);
 
 /* layout.c: a program with its arrays; how positions become places in storage. */
 typedef struct Array {

@@ -48,6 +48,24 @@ bool ir_is_reserved(const char *s, size_t n);
 int ir_full(Prog *, Buf *);
 /* Checks a name; `first`: 'A' it begins with a capital, 'a' with a small letter, 0 either. */
 Symbol *ir_new_name(Prog *, const char *, char first);
+/* combos.c: all combinations of positions of a few variables, parents before children. */
+typedef struct Combos {
+    Var *var[IR_MAX_BINDS];
+    int64_t loc[IR_MAX_BINDS], pos[IR_MAX_BINDS]; /* of the combination being tried */
+    int n;
+    int64_t work; /* steps and nodes that are left; the enumeration stops at 0 */
+} Combos;
+typedef void ComboFn(Combos *, void *ctx);
+bool ir_is_const_axis(const Axis *);
+bool ir_is_const_index(Expr *);            /* of literals and of variables of constant axes */
+bool ir_combos_are_const(const Combos *); /* all its variables can be enumerated */
+void ir_combos(Combos *, ComboFn *, void *ctx);
+int ir_combo_var(const Combos *, const Var *); /* its place in var */
+/* A constant index at the combination being tried; false on overflow. */
+bool ir_combo_value(Combos *, Expr *, int64_t *out);
+/* First position and number of positions under a parent's position. */
+void ir_rows_under(Combos *, const Axis *, int64_t parent, int64_t *first, int64_t *n);
+bool ir_runs_once(const Axis *); /* it has one position under each parent */
 void ir_check_bounds(Prog *); /* the part of ir_check that enumerates constants */
 void ir_refuse_taken(Prog *, const Symbol *);
 const char *ir_lower_case(Prog *, const char *);

@@ -13,6 +13,7 @@ const char *loop_fault(Fault f)
         [FAULT_MISS] = "a value is written to an entry that is not stored",
         [FAULT_OVERFLOW] = "an integer overflows or is divided by zero",
         [FAULT_SIZE] = "a size is no multiple of the blocks that the schedule says are exact",
+        [FAULT_TWICE] = "an element is set twice by =",
     };
 
     return text[f];

@@ -31,6 +31,7 @@ typedef enum Fault {
     FAULT_MISS,
     FAULT_OVERFLOW,
     FAULT_SIZE,
+    FAULT_TWICE,
     FAULT_COUNT
 } Fault;
 /* What the function of a phase that builds an axis returns when its scratch memory is too small;

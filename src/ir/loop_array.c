@@ -274,7 +274,8 @@ Buf *loop_balance(const Node *n)
 
 const char *loop_fault_word(Fault f)
 {
-    static const char *const word[FAULT_COUNT] = { "none", "index", "miss", "overflow", "size" };
+    static const char *const word[FAULT_COUNT] = { "none",     "index", "miss",
+                                                   "overflow", "size",  "twice" };
 
     return word[f];
 }

@@ -161,6 +161,11 @@ static bool needs_marks(const Pos *c, const Buf *b, AssignOp op)
     return b->has_fill || (op != A_ADD && (b->type == T_i32 || has_companions(c, b)));
 }
 
+static void unmark_element(Pos *c, Buf *b, Expr *const *index, int n, NodeList *out)
+{
+    add_set(c, out, loop_cell(c->p, c->set[b->id], index, n, 1), ir_int(c->p, 0));
+}
+
 static void begin_buffer(Pos *c, Buf *b)
 {
     bool companion;
@@ -173,6 +178,10 @@ static void begin_buffer(Pos *c, Buf *b)
         c->hit[b->id] = own_array(c, b, ".hit", T_i32);
     if (b->kind != B_INOUT || c->acc[b->id] != NULL)
         everywhere(c, b, ".init", begin_element);
+    if (c->tested[b->id]) {
+        c->set[b->id] = own_array(c, b, ".set", T_i32);
+        everywhere(c, b, ".unset", unmark_element);
+    }
 }
 
 static void end_buffer(Pos *c, Buf *b)
@@ -224,6 +233,12 @@ void pos_take_checks(Pos *c, NodeList *to)
     c->checks = (NodeList){ 0 };
 }
 
+static void add_check(Pos *c, const Assign *a, Fault fault, Expr *cond)
+{
+    pos_add(c, &c->checks,
+            &(Node){ .kind = N_CHECK, .fault = fault, .label = a->label, .cond = cond });
+}
+
 static void lower_store(Pos *c, const Assign *a, NodeList *out)
 {
     Node store = { .kind = N_STORE, .label = a->label, .op = a->op };
@@ -233,11 +248,27 @@ static void lower_store(Pos *c, const Assign *a, NodeList *out)
     store.value = pos_expr(c, a->value);
     store.out = pos_element(c, a->out, c->acc[a->out->buf->id], &there);
     if (there != NULL)
-        pos_add(c, &c->checks,
-                &(Node){ .kind = N_CHECK, .fault = FAULT_MISS, .label = a->label, .cond = there });
+        add_check(c, a, FAULT_MISS, there);
     add_companions(c, a, &store, at);
     pos_take_checks(c, out);
     pos_add(c, out, &store);
+}
+
+/* The element that an assign will set gets its mark, which it must not have yet. */
+static void lower_mark(Pos *c, const Assign *a, NodeList *out)
+{
+    Expr *there, *mark = pos_element(c, a->out, c->set[a->out->buf->id], &there);
+
+    if (there != NULL)
+        add_check(c, a, FAULT_MISS, there);
+    add_check(c, a, FAULT_TWICE, ir_op2(c->p, OP_eq, mark, ir_int(c->p, 0)));
+    pos_take_checks(c, out);
+    pos_add(c, out,
+            &(Node){ .kind = N_STORE,
+                     .label = a->label,
+                     .op = A_SET,
+                     .out = mark,
+                     .value = ir_int(c->p, 1) });
 }
 
 /* One assign, its checks before it, inside its guard. */
@@ -255,6 +286,8 @@ static void lower_assign(Pos *c, const Assign *a, NodeList *out)
     }
     if (a->op == A_INSERT)
         pos_insert(c, a, to);
+    else if (c->tests)
+        lower_mark(c, a, to);
     else
         lower_store(c, a, to);
     if (guard != NULL)
@@ -425,6 +458,8 @@ static Turns turns_of(Pos *c)
                 continue;
             }
             note_turn(&t, a->out->buf, i);
+            if (a->op == A_SET && a->once == ONCE_TESTED)
+                c->tested[a->out->buf->id] = true;
             for (int m = 0; m < a->nat; m++)
                 note_turn(&t, a->at[m].out->buf, i);
         }
@@ -444,8 +479,23 @@ static Stmt only_stores(Pos *c, const Stmt *s)
     return stores;
 }
 
+/* Where only the data tell whether = sets an element twice, a phase of its own tests it before
+ * anything is set. */
+static void lower_test(Pos *c, const Stmt *s, const Assign *a)
+{
+    Assign mark = *a;
+
+    mark.label = join(c, a->label, ".once");
+    c->tests = true;
+    lower_part(c, s, &mark, 1);
+    c->tests = false;
+}
+
 static void lower_stores(Pos *c, const Stmt *s)
 {
+    for (int k = 0; k < s->nassign; k++)
+        if (s->assign[k].op == A_SET && s->assign[k].once == ONCE_TESTED)
+            lower_test(c, s, &s->assign[k]);
     if (s->nassign > 0 && may_fuse(s))
         lower_part(c, s, s->assign, s->nassign);
     else
@@ -456,12 +506,16 @@ static void lower_stores(Pos *c, const Stmt *s)
 Kernel *lower_positions(Prog *p)
 {
     Pos c = { .p = p, .kernel = arena_alloc(p->arena, sizeof(Kernel)) };
-    Turns t = turns_of(&c);
+    Turns t;
 
+    ir_judge_once(p);
+    c.tested = arena_array(p->arena, p->nbuf, sizeof *c.tested);
+    t = turns_of(&c);
     c.kernel->p = p;
     c.var = arena_array(p->arena, p->nvar, sizeof *c.var);
     c.acc = arena_array(p->arena, p->nbuf, sizeof *c.acc);
     c.hit = arena_array(p->arena, p->nbuf, sizeof *c.hit);
+    c.set = arena_array(p->arena, p->nbuf, sizeof *c.set);
     for (int i = 0; i < p->nstmt; i++) {
         Stmt s = only_stores(&c, p->stmt[i]);
 

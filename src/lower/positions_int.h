@@ -26,6 +26,9 @@ typedef struct Pos {
     const char *label;
     bool owns_row;    /* what is inserted is below the position that a build names */
     Buf **acc, **hit; /* by Buf.id: its accumulator of a wider type, its marks; or NULL */
+    bool *tested;     /* by Buf.id: the run tests that = sets each element once, */
+    Buf **set;        /* and this marks what it has set */
+    bool tests;       /* what is lowered marks elements that = will set, and sets none */
 } Pos;
 
 void pos_add(Pos *, NodeList *, const Node *);

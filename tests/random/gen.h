@@ -79,6 +79,7 @@ typedef struct GBuf {
     const char *fill;   /* NULL: none */
     double fill_value;
     bool written, read, companion, rows, declared;
+    bool guarded; /* all statements that write it have a guard */
     bool wild; /* may hold what no expression should meet: not to be read */
     int nat;   /* companions */
     AssignOp op;

@@ -114,6 +114,8 @@ static bool draw_slots(Gen *g, const Scope *sc, AssignOp op, Slots *s)
 
         if (needed || (op != A_SET && gen_p(g, 45) && !has_axis(s, v->axis)))
             add_var_slots(g, s, v);
+        else if (op == A_SET && is_leaf(sc, v) && gen_p(g, 50))
+            add_slot(s, scatter_axis(g), NULL); /* = where a value says: perhaps twice */
     }
     if (gen_p(g, op == A_SET ? 10 : 30))
         add_slot(s, scatter_axis(g), NULL);
@@ -255,7 +257,9 @@ static bool old_target(Gen *g, Scope *sc, bool floats, Val v, Target *t)
         bool good;
 
         if (!b->written || b->wild || b->read || b->companion || b->nat > 0 || b->op != t->op ||
-            b->op == A_SET || ir_type[b->type].floats != floats || !gen_p(g, 50))
+            ir_type[b->type].floats != floats || !gen_p(g, 50))
+            continue;
+        if (b->op == A_SET && !(sc->risky && b->guarded)) /* the checker would see it */
             continue;
         if (b->mag + total_mag(sc, t->op, v) >= (floats             ? gen_limit(g, b->type)
                                                  : b->type == T_i32 ? 0x1p31
@@ -266,7 +270,7 @@ static bool old_target(Gen *g, Scope *sc, bool floats, Val v, Target *t)
         b->wild = false;
         if (!good)
             continue;
-        gen_has(g, F_second_writer);
+        gen_has(g, b->op == A_SET ? F_second_set : F_second_writer);
         t->buf = b;
         t->access = a.s;
         return true;
@@ -326,7 +330,7 @@ const char *gen_guards_text(Gen *g, const Scope *sc)
 
 static bool draw_target(Gen *g, Scope *sc, bool floats, Val v, Target *t)
 {
-    if (gen_p(g, 25) && old_target(g, sc, floats, v, t))
+    if (gen_p(g, sc->risky && t->op == A_SET ? 75 : 25) && old_target(g, sc, floats, v, t))
         return true;
     for (int tries = 0; tries < 3; tries++)
         if (new_target(g, sc, floats, v, t))
@@ -356,6 +360,7 @@ static const char *assign(Gen *g, Scope *sc, Target *t)
         sc->busy[sc->nbusy++] = t->buf;
     add_companions(g, sc, t);
     gen_random_guard(g, sc, t->op);
+    t->buf->guarded = sc->nguard > 0;
     gen_note_write(sc, t->buf, t->op, v);
     return gen_f(g, "%s %s %s%s%s", t->access, op_text[t->op], v.s, t->at, gen_guards_text(g, sc));
 }

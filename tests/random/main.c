@@ -127,6 +127,7 @@ static void count_features(int64_t *count, int64_t *ops, uint64_t seed)
         c->has[F_hit] = r.stats.hits > 0;
         c->has[F_miss] = r.stats.misses > 0;
         c->has[F_run_error] = r.outcome == ERROR_BOTH;
+        c->has[F_set_twice] = r.outcome == ERROR_BOTH && strstr(r.why, "written twice") != NULL;
         for (int f = 0; f < F_COUNT; f++)
             count[f] += c->has[f];
         for (int i = 0; i < OP_COUNT; i++)
