@@ -335,8 +335,8 @@ static bool times(const Term *a, const Term *b, Term *out)
 }
 
 /* Whether what the terms but `top` and `more` add is always less than one step of the top one: each
- * term covers at most the steps of the one above it, and `more` is less than a step of the last.  With
- * `more` equal to a step this is wrong: i + 1 of one iteration is i of the next. */
+ * term covers at most the steps of the one above it, and `more` is less than a step of the last.
+ * With `more` equal to a step this is wrong: i + 1 of one iteration is i of the next. */
 static bool is_leading(Pair *d, const Linear *l, int top, int64_t more)
 {
     bool used[DEP_TERMS] = { false };
