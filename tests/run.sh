@@ -41,13 +41,15 @@ row() {
 }
 
 table() { # what takes longest comes first, so that the two lanes end together
-    local r=build/release a=build/asan t=build/tsan race=-fsanitize=thread f n reader
-    local asan="WEFT_TEST_SCALE=$checked $a"
+    local r=build/release a=build/asan t=build/tsan race=-fsanitize=thread f n reader first first_asan
+    local asan="WEFT_TEST_SCALE=$checked $a" compile="kernel conv compensate" # tests that compile
     row tools               full  300 -              "bash tests/tools.sh"
     row build               fast  600 -              "tests/tree.sh release"
     row build-asan          full  900 -              "tests/tree.sh asan"
     row build-tsan          full  600 -              "tests/tree.sh tsan"
 
+    row bare                full! 300 build          "bash tests/bare.sh quick"
+    row bare                long 7200 -              "bash tests/bare.sh full"
     row coverage            long 1800 -              "tests/coverage.sh"
     row python/install      full  900 -              "bash tests/python/run.sh install"
     row python/models       full 1800 python/install "bash tests/python/run.sh models"
@@ -69,16 +71,20 @@ table() { # what takes longest comes first, so that the two lanes end together
     row asan/grad           full  900 build-asan     "$asan/weft_grad all examples"
     row random              fast  600 build          "$r/weft_random"
     row asan/random         full  600 build-asan     "$asan/weft_random"
-    row kernel/neon         full 1800 -              "bash tests/neon.sh"
+    row kernel/neon         full! 900 -              "bash tests/neon.sh 30 tests/kernel/cases/*.weft"
+    row kernel/neon         long 1800 -              "bash tests/neon.sh"
     row kernel/native       full 1800 build          "$r/weft_kernel run ${scale}0 $((seed + 30000)) fast 250"
-    row kernel/variants     full 1200 build          "$r/weft_kernel variants examples/*.weft tests/kernel/cases/*.weft"
-    row kernel/examples     fast  300 build          "$r/weft_kernel files cc examples/*.weft tests/kernel/cases/*.weft"
+    row kernel/variants     full! 900 build          "$r/weft_kernel variants tests/kernel/cases/*.weft"
+    row kernel/variants     long 1200 build          "$r/weft_kernel variants examples/*.weft tests/kernel/cases/*.weft"
+    row kernel/examples     fast  300 build          "$r/weft_kernel files cc examples/*.weft"
     row kernel/selftest     full  400 build          "$r/weft_kernel selftest"
-    row unit                fast  900 build          "$r/weft_unit"
-    row asan/unit           full 1200 build-asan     "$asan/weft_unit"
+    row unit                fast! 300 build          "WEFT_TEST_SHARE='5 $compile' $r/weft_unit"
+    row unit                full  900 build          "$r/weft_unit"
+    row asan/unit           full! 900 build-asan     "WEFT_TEST_SHARE='3 $compile' $asan/weft_unit"
+    row asan/unit           long 1200 build-asan     "$asan/weft_unit"
     row valgrind            full! 900 build          "WEFT_TEST_SHARE=10 tests/valgrind.sh $r/weft_unit"
     row valgrind            long 3600 build          "tests/valgrind.sh $r/weft_unit"
-    row clang               full! 900 -              "tests/tree.sh clang-unit build/clang/weft_unit"
+    row clang               full! 900 -              "WEFT_TEST_SHARE='10 $compile' tests/tree.sh clang-unit build/clang/weft_unit"
     row clang               long  900 -              "tests/tree.sh clang build/clang/weft_unit"
     row analyzer            full! 600 -              "bash tests/analyzer.sh base io jit"
     row analyzer            long  900 -              "bash tests/analyzer.sh"
@@ -93,9 +99,10 @@ table() { # what takes longest comes first, so that the two lanes end together
     row fail                fast  240 build          "$r/weft_fail"
     row asan/fail           full  400 build-asan     "$a/weft_fail"
     for f in tests/cli/*.sh; do # with no script at all this is a row that fails
-        n=$(basename "$f" .sh)
-        row "cli/$n"        fast  240 build          "WEFT=\$PWD/$r/weft bash $f"
-        row "asan/cli/$n"   full  400 build-asan     "WEFT=\$PWD/$a/weft bash $f"
+        n=$(basename "$f" .sh) first=fast first_asan=full
+        case $n in bench | tune) first=full first_asan=long ;; esac # they compile much
+        row "cli/$n"        $first 240 build         "WEFT=\$PWD/$r/weft bash $f"
+        row "asan/cli/$n"   $first_asan 400 build-asan "WEFT=\$PWD/$a/weft bash $f"
     done
 
     row structure/selftest  full! 300 -              "bash tests/structure/selftest.sh quick"

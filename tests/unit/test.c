@@ -158,14 +158,28 @@ static bool is_chosen(const Test *t, const char *part)
     return part == NULL || strstr(full, part) != NULL;
 }
 
-/* Whether the next of the chosen tests runs: each does, or with WEFT_TEST_SHARE=n every n-th. */
-static bool in_share(void)
+/* Whether file:name has one of the words in it, with blanks between them; true without a word. */
+static bool has_word(const char *full, const char *words)
+{
+    char word[64];
+    int n = 0, count = 0;
+
+    for (; sscanf(words, "%63s%n", word, &n) == 1; words += n, count++)
+        if (strstr(full, word) != NULL)
+            return true;
+    return count == 0;
+}
+
+/* Whether the next of the chosen tests runs, by WEFT_TEST_SHARE. */
+static bool in_share(const Test *t)
 {
     static long met;
     const char *text = getenv("WEFT_TEST_SHARE");
-    long share = text == NULL ? 1 : strtol(text, NULL, 10);
+    char full[512], *words = NULL;
+    long share = text == NULL ? 1 : strtol(text, &words, 10);
 
-    return share <= 1 || met++ % share == 0;
+    snprintf(full, sizeof full, "%s:%s", t->file, t->name);
+    return share <= 1 || !has_word(full, words) || met++ % share == 0;
 }
 
 static enum Outcome run_one(const Test *t)
@@ -204,7 +218,7 @@ int test_main(int argc, char **argv)
     for (const Test *t = tests; t != NULL; t = t->next) {
         double start = processor_seconds();
 
-        if (!is_chosen(t, part) || !in_share())
+        if (!is_chosen(t, part) || !in_share(t))
             continue;
         if (loud)
             printf("%s\n", t->name);
