@@ -9,8 +9,15 @@
 
 enum { LINE = 64 }; /* bytes: a row that begins inside a line would be stored by parts of lines */
 
+typedef struct Reads { /* of all phases */
+    Prog *p;
+    bool *buf, *own; /* by id of a buffer, and of an array that a pass made */
+    Memo met;
+} Reads;
+
 typedef struct Stream {
-    const Kernel *k;
+    Prog *p;
+    const Reads *reads;
     const Node *phase;
     int64_t bytes;
     const Node *rows; /* the phase, or its loop over entries */
@@ -18,25 +25,45 @@ typedef struct Stream {
     int64_t least;    /* from how many on; 0: any; -1: never */
 } Stream;
 
-/* Whether any phase reads the array, or adds to it. */
-static bool is_read(Prog *p, const Node *n, Buf *b)
+static bool *is_read(const Reads *r, const Buf *b)
 {
-    Expr *part[] = { n->lo, n->hi, n->cond, n->value };
-    bool read = n->kind == N_STORE && n->op != A_SET && n->out->op == OP_cell && n->out->buf == b;
-
-    for (size_t i = 0; i < sizeof part / sizeof *part && !read; i++)
-        read = part[i] != NULL && lower_reads(p, part[i], b);
-    for (int i = 0; i < n->nbody && !read; i++)
-        read = is_read(p, n->body[i], b);
-    return read;
+    return b->id < LOOP_OWN ? &r->buf[b->id] : &r->own[b->id - LOOP_OWN];
 }
 
-static bool is_only_written(const Kernel *k, Buf *b)
+static void see_read(Expr *e, void *ctx)
 {
+    if (e->op == OP_cell)
+        *is_read(ctx, e->buf) = true;
+}
+
+/* The arrays that a tree reads, or adds to. */
+static void note_reads(Reads *r, const Node *n)
+{
+    Expr *part[] = { n->lo, n->hi, n->cond, n->value };
+    bool cell = n->out != NULL && n->out->op == OP_cell;
+
+    if (cell && n->kind == N_STORE && n->op != A_SET)
+        *is_read(r, n->out->buf) = true;
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        if (part[i] != NULL)
+            ir_visit(r->p, part[i], see_read, r, &r->met);
+    for (int i = 0; cell && i < n->out->nargs; i++)
+        ir_visit(r->p, n->out->arg[i], see_read, r, &r->met);
+    for (int i = 0; i < n->nat; i++)
+        ir_visit(r->p, n->at[i].value, see_read, r, &r->met);
+    for (int i = 0; i < n->nbody; i++)
+        note_reads(r, n->body[i]);
+}
+
+static Reads reads_of(const Kernel *k)
+{
+    Reads r = { .p = k->p };
+
+    r.buf = arena_array(k->p->arena, k->p->nbuf, sizeof *r.buf);
+    r.own = arena_array(k->p->arena, k->p->naux, sizeof *r.own);
     for (int i = 0; i < k->n; i++)
-        if (is_read(k->p, k->phase[i], b))
-            return false;
-    return true;
+        note_reads(&r, k->phase[i]);
+    return r;
 }
 
 /* Bytes between the element and that of the next row; 0: not known. */
@@ -86,10 +113,9 @@ int64_t lower_row_bytes(Prog *p, const Node *rows)
 static bool may_stream(const Stream *s, const Node *n)
 {
     return n->kind == N_STORE && n->op == A_SET && n->nat == 0 && n->out->op == OP_cell &&
-           is_only_written(s->k, n->out->buf) &&
-           s->least >= 0 &&
-           (s->least == 0 || (row_of(s->k->p, s->rows, n->out) > 0 &&
-                              row_of(s->k->p, s->rows, n->out) % LINE == 0));
+           !*is_read(s->reads, n->out->buf) && s->least >= 0 &&
+           (s->least == 0 || (row_of(s->p, s->rows, n->out) > 0 &&
+                              row_of(s->p, s->rows, n->out) % LINE == 0));
 }
 
 /* The number of rows that touch so many bytes; -1: as far as known, none do. */
@@ -106,7 +132,7 @@ static int64_t least_of(Prog *p, const Node *rows, Expr *count, int64_t bytes)
 
 static Node *stream(const Stream *s, Node *n, bool lanes)
 {
-    Prog *p = s->k->p;
+    Prog *p = s->p;
     NodeList body = { 0 };
     Node c = *n;
     Expr *entries = n == s->phase ? NULL : lower_entries(p, s->phase, n);
@@ -131,10 +157,14 @@ static Node *stream(const Stream *s, Node *n, bool lanes)
 
 void lower_streams(Kernel *k, int64_t bytes)
 {
+    Reads reads = reads_of(k);
+
     for (int i = 0; i < k->n && bytes > 0; i++) {
         Node *phase = k->phase[i];
-        Stream s = { .k = k, .phase = phase, .bytes = bytes, .rows = phase, .count = phase->hi };
+        Stream s = { .p = k->p, .reads = &reads, .phase = phase, .bytes = bytes };
 
+        s.rows = phase;
+        s.count = phase->hi;
         if (phase->kind != N_FOR)
             continue;
         s.least = least_of(k->p, phase, phase->hi, bytes);
