@@ -57,6 +57,7 @@ struct weft_ctx {
     Err err;
     jmp_buf trap;
     Arena scratch;      /* freed when the call ends */
+    Arena trees;        /* of the one program that is being lowered; likewise */
     Box *box;           /* being filled by this call */
     Handle live, shell; /* heads of rings */
     int nshell;
@@ -171,15 +172,14 @@ typedef struct Isa {
     const char *macro;         /* that the compiler defines then; NULL: always */
 } Isa;
 
-typedef struct Lowered { /* a program as C text, and what a run of it needs to know */
-    Prog *prog;          /* a copy: ids up to the old numbers are the same */
+typedef struct Lowered { /* what runs need to know of a program that has become C text */
+    const Prog *prog;    /* its declarations: ids up to the old numbers are the same */
     const Isa *isa;
-    struct EmitKernel *info;
+    const struct EmitKernel *info;
     const char **label; /* of each phase */
+    const struct LowerWork *work; /* of each phase, for plans */
     bool *in_lanes;     /* by size: a vector loop runs up to it */
     const uint8_t *use; /* by phase, then array: see hold.c */
-    const char *source;
-    size_t nsource;
 } Lowered;
 
 typedef struct VariantKey { /* what a kernel can be compiled for */
@@ -190,7 +190,7 @@ typedef struct VariantKey { /* what a kernel can be compiled for */
 
 typedef struct Variant {
     VariantKey key;
-    Lowered *lowered; /* NULL: there is no C text */
+    const Lowered *lowered; /* NULL: there is no C text */
     struct JitModule *module;
     void **fn;              /* by phase */
     const char *how, *name; /* where it was found, and by what name in the cache */
@@ -206,6 +206,9 @@ struct weft_kernel {
     int n, cap;          /* interprets; the others when a run asks for them */
     const Variant *last; /* that ran, or the first */
     const char *sched;   /* what the caller wants; NULL: what the model thinks best */
+    Box *scheduled, *printed; /* of that text; of the C text of a variant, once it was asked for */
+    const Variant *source_of; /* which variant that is */
+    const char *source;
     int64_t busy;        /* ns of its runs, up to KERNEL_HOT */
 };
 
@@ -300,9 +303,10 @@ static inline const char *kernel_why(const weft_kernel *k)
 }
 void kernel_drop(weft_kernel *);
 struct Jit *api_jit(weft_ctx *);
-/* The two halves of making one: the text, which may throw, and what the compiler is asked for. */
-Lowered *kernel_lower(weft_ctx *, Arena *, const Body *, const VariantKey *);
-struct JitRequest *kernel_request(Arena *, const Lowered *);
+/* lowered.c, the two halves of making one: the C text, which may throw, and what the compiler is
+ * asked for.  The result of the first is in the arena; all else that it took is freed. */
+const Lowered *kernel_lower(weft_ctx *, Arena *, const Body *, const VariantKey *, Text *source);
+struct JitRequest *kernel_request(Arena *, const Lowered *, const Text *source);
 
 typedef struct Aim { /* what a program is compiled for, and how */
     const Isa *isa;
@@ -318,6 +322,9 @@ typedef struct Pass {
 } Pass;
 extern const Pass api_pass[];
 const Pass *api_find_pass(Prog *, const char *name); /* throws */
+/* A copy to be lowered, in ctx->trees, where its garbage is collected between passes: there is one
+ * at a time, and it is gone when the call ends. */
+Prog *api_trees(weft_ctx *, const Prog *);
 /* Runs the passes up to this one, or all, on p itself; alone: for one thread, without a plan.
  * Throws ST_LIMIT for what is only interpreted. */
 struct Kernel *api_lower_to(Prog *p, const Aim *, bool alone, const Pass *last);
@@ -357,8 +364,8 @@ typedef enum HoldKind { HOLD_CHANGES, HOLD_SAME, HOLD_OWN } HoldKind; /* OWN: a 
 const uint8_t *hold_uses(Arena *, Prog *, const struct EmitKernel *);
 void hold_mark(const Lowered *, const HoldKind *, bool *kept);
 /* parts.c: what lower/parts.c leaves to the plan; and the least work of a chunk of a phase. */
-void api_fill_parts(Arena *, const Prog *, Env *, const Axis *, int64_t part);
-int64_t api_grain(Arena *, const Prog *, const Env *, const Node *phase);
+void api_fill_parts(Arena *, const Lowered *, Env *, const Axis *, int64_t part);
+int64_t api_grain(Arena *, const Lowered *, const Env *, int phase);
 void api_print_plan(Text *, const weft_args *, bool made);
 
 /* format.c: the lines `format E bsr(16, 16)` of a schedule, applied to p; who works on what a plan

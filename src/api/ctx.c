@@ -52,6 +52,7 @@ weft_ctx *api_ctx_new(const Os *os)
     ctx->h = (Handle){ .tag = TAG_CTX, .ctx = ctx };
     ctx->os = os;
     arena_init(&ctx->scratch, os, &ctx->err);
+    arena_init(&ctx->trees, os, &ctx->err);
     ring_init(&ctx->live);
     ring_init(&ctx->shell);
     return ctx;
@@ -237,6 +238,7 @@ static void write_message(weft_ctx *ctx)
 weft_status api_leave(weft_ctx *ctx)
 {
     arena_free(&ctx->scratch);
+    arena_free(&ctx->trees);
     box_drop(api_keep(ctx));
     ctx->message[0] = 0;
     if (ctx->err.code != ST_OK)

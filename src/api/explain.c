@@ -147,7 +147,7 @@ static const char *explain(weft_ctx *ctx, weft_prog *prog)
     Prog *p;
 
     body_check(prog->body);
-    p = ir_copy(&ctx->scratch, prog->body->prog);
+    p = api_trees(ctx, prog->body->prog);
     aim.sched.text = NULL; /* taken here, one by one */
     text_put(&out, "", 0);
     if (p->stage == STAGE_COORDINATES) {

@@ -368,7 +368,7 @@ static const char *emit(weft_ctx *ctx, weft_prog *prog, const char *target, weft
     body_check(prog->body);
     x.isa = api_find_isa(ctx, target);
     aim = api_aim_at(&ctx->err, x.isa, prog->sched);
-    x.prog = ir_copy(arena, prog->body->prog);
+    x.prog = api_trees(ctx, prog->body->prog);
     text_f(&entry, "weft_run_%s", x.prog->name);
     x.entry = entry.s;
     k = api_passes(x.prog, &aim, true);

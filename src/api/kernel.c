@@ -21,86 +21,11 @@ static int64_t size_in(const VariantKey *key, int i)
     return key->size == NULL ? 0 : key->size[i];
 }
 
-static void narrow(const Body *body, Prog *p, const VariantKey *key)
-{
-    for (int i = 0; i < body->narg; i++)
-        if (key->index[i] == T_i32)
-            lower_narrow(p, p->axis[body->arg[i].axis->id],
-                         body->arg[i].kind == ARG_START ? -1 : body->arg[i].k);
-}
-
-/* The sizes that vector loops run up to. */
-static void note_lanes(const Node *n, bool *in_lanes)
-{
-    if (n->kind == N_FOR && n->how == FOR_VECTOR && n->hi->op == OP_size)
-        in_lanes[n->hi->size->id] = true;
-    for (int i = 0; i < n->nbody; i++)
-        note_lanes(n->body[i], in_lanes);
-}
-
-Lowered *kernel_lower(weft_ctx *ctx, Arena *arena, const Body *body, const VariantKey *key)
-{
-    const Prog *prog = body->prog;
-    Lowered *l = arena_alloc(arena, sizeof *l);
-    Text text = { .arena = arena };
-    Kernel *k;
-    Aim aim;
-
-    if (prog->stage != STAGE_COORDINATES) /* a stranger's tree may store anywhere */
-        err_throw(&ctx->err, ST_LIMIT,
-                  "%s is at stage %s, and a tree that is read from text is only "
-                  "interpreted, where every index is checked",
-                  prog->name, ir_stage[prog->stage]);
-    l->isa = api_isa(ctx);
-    l->prog = ir_copy(arena, prog);
-    narrow(body, l->prog, key);
-    for (int i = 0; i < prog->nsize; i++)
-        l->prog->size[i]->is = size_in(key, i);
-    aim = api_aim_at(&ctx->err, l->isa, key->sched);
-    k = api_passes(l->prog, &aim, false);
-    l->info = emit_c(&text, l->prog, k->phase, k->n, l->prog->name);
-    l->use = hold_uses(arena, l->prog, l->info);
-    l->label = arena_array(arena, k->n, sizeof *l->label);
-    l->in_lanes = arena_array(arena, prog->nsize, sizeof *l->in_lanes);
-    for (int i = 0; i < k->n; i++)
-        note_lanes(k->phase[i], l->in_lanes);
-    for (int i = 0; i < k->n; i++)
-        l->label[i] = k->phase[i]->label != NULL ? k->phase[i]->label : l->info->phase[i].name;
-    l->source = text.s;
-    l->nsource = text.n;
-    return l;
-}
-
 Jit *api_jit(weft_ctx *ctx)
 {
     if (ctx->jit == NULL)
         ctx->jit = jit_new(ctx->os, &ctx->err);
     return ctx->jit;
-}
-
-JitRequest *kernel_request(Arena *arena, const Lowered *l)
-{
-    const char **flag = arena_array(arena, 16, sizeof *flag);
-    const char **symbol = arena_array(arena, l->info->nphase, sizeof *symbol);
-    Text identity = { .arena = arena };
-    JitRequest *r = arena_alloc(arena, sizeof *r);
-
-    *r = (JitRequest){ .source = l->source,
-                       .nsource = l->nsource,
-                       .flag = flag,
-                       .nflag = 3,
-                       .symbol = symbol,
-                       .nsymbol = l->info->nphase };
-    flag[0] = "-O2";
-    flag[1] = "-std=gnu11";
-    flag[2] = "-ffp-contract=off";
-    for (int i = 0; l->isa->flag[i] != NULL; i++)
-        flag[r->nflag++] = l->isa->flag[i];
-    for (int i = 0; i < l->info->nphase; i++)
-        symbol[i] = l->info->phase[i].name;
-    text_f(&identity, "weft %s, %s", weft_version(), isa_name(l->isa));
-    r->identity = identity.s;
-    return r;
 }
 
 static void build(weft_kernel *k, Variant *v, JitReport *report)
@@ -110,12 +35,14 @@ static void build(weft_kernel *k, Variant *v, JitReport *report)
     };
     weft_ctx *ctx = k->h.ctx;
     Arena *arena = &k->box->arena;
+    Text source = { .arena = &ctx->scratch };
     int n;
 
-    v->lowered = kernel_lower(ctx, arena, k->body, &v->key);
+    v->lowered = kernel_lower(ctx, arena, k->body, &v->key, &source);
     n = v->lowered->info->nphase;
     v->fn = arena_array(arena, n, sizeof *v->fn);
-    v->module = jit_get(api_jit(ctx), &ctx->err, kernel_request(arena, v->lowered), report);
+    v->module = jit_get(api_jit(ctx), &ctx->err,
+                        kernel_request(&ctx->scratch, v->lowered, &source), report);
     for (int i = 0; i < n; i++) {
         const char *name = v->lowered->info->phase[i].name;
 
@@ -280,6 +207,8 @@ void kernel_drop(weft_kernel *k)
         if (k->variant[i]->module != NULL)
             jit_release(k->variant[i]->module);
     body_drop(k->body);
+    box_drop(k->scheduled);
+    box_drop(k->printed);
     box_drop(k->box);
 }
 
@@ -301,15 +230,32 @@ void weft_kernel_free(weft_kernel *kernel)
         api_handle_free(kernel);
 }
 
+/* The text is not kept with the code: whoever asks for it gets it by lowering anew. */
+static const char *source_of(weft_kernel *k, const Variant *v)
+{
+    weft_ctx *ctx = k->h.ctx;
+    Text made = { .arena = &ctx->scratch };
+    char *kept;
+
+    if (v->lowered == NULL)
+        err_throw(&ctx->err, ST_LIMIT, "there is no C text: %s", kernel_why(k));
+    if (k->source_of == v)
+        return k->source;
+    kernel_lower(ctx, &ctx->scratch, k->body, &v->key, &made);
+    kept = arena_copy(&api_box(ctx)->arena, made.s, made.n + 1);
+    box_drop(k->printed);
+    k->printed = api_keep(ctx);
+    k->source_of = v;
+    return k->source = kept;
+}
+
 weft_status weft_kernel_source(weft_kernel *kernel, const char **out)
 {
     weft_ctx *ctx = api_ctx_of(kernel, TAG_KERNEL);
 
     API_ENTER(ctx);
     api_need(ctx, out, "out");
-    if (kernel->last->lowered == NULL)
-        err_throw(&ctx->err, ST_LIMIT, "there is no C text: %s", kernel_why(kernel));
-    *out = kernel->last->lowered->source;
+    *out = source_of(kernel, kernel->last);
     return api_leave(ctx);
 }
 
@@ -335,11 +281,16 @@ weft_status weft_kernel_schedule(weft_kernel *kernel, const char *text)
 {
     weft_ctx *ctx = api_ctx_of(kernel, TAG_KERNEL);
     Sched sched = { .text = NULL };
+    const char *copy = NULL;
 
     API_ENTER(ctx);
-    if (text != NULL)
+    if (text != NULL) {
         sched_parse(&ctx->err, text, &sched);
-    kernel->sched = text == NULL ? NULL : arena_copy(&kernel->box->arena, text, strlen(text) + 1);
+        copy = arena_copy(&api_box(ctx)->arena, text, strlen(text) + 1);
+    }
+    box_drop(kernel->scheduled);
+    kernel->scheduled = api_keep(ctx);
+    kernel->sched = copy;
     kernel->number = ++ctx->kernels; /* plans made for it are for another now */
     return api_leave(ctx);
 }

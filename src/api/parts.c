@@ -3,7 +3,7 @@
  *
  * What a plan puts into the axes that lower/parts.c makes: where long rows and sums are cut. */
 #include "api/api_int.h"
-#include "ir/loop.h"
+#include "emit/emit.h"
 #include "lower/lower.h"
 #include "run/run.h"
 
@@ -35,57 +35,52 @@ static void fill_long(Arena *arena, const Prog *p, Env *env, const Axis *e, int6
 }
 
 /* The least number of iterations that is worth a part: less, where each has much to do. */
-static int64_t least(Arena *arena, const Prog *p, const Env *env, const Axis *e, int64_t part)
+static int64_t least(Arena *arena, const Lowered *l, const Env *env, const Axis *e, int64_t part)
 {
     double weight = 1;
 
-    for (int i = 0; i < p->nphase; i++) {
-        const Buf *b = p->phase[i]->kind == N_FOR ? loop_balance(p->phase[i]) : NULL;
+    for (int i = 0; i < l->info->nphase; i++) {
+        const Buf *b = l->work[i].balance;
 
         if (b != NULL && b->of == e)
-            weight = lower_weight(arena, p, env, p->phase[i]);
+            weight = lower_weight(arena, l->prog, env, &l->work[i]);
     }
     return (int64_t)((double)(part > 0 ? part : RUN_PART) / weight) + 1;
 }
 
-/* Elements that a part has for itself, of the largest array that has a row for each. */
-static int64_t elements(const Prog *p, const Env *env, const Node *n, const Axis *parts)
+/* Elements that a part has for itself of an array that has a row for each. */
+static int64_t elements(const Prog *p, const Env *env, const Buf *b, const Axis *parts)
 {
-    const Buf *b = n->kind == N_STORE && n->out->op == OP_cell ? n->out->buf : NULL;
-    int64_t most = 0, all = 1;
+    int64_t all = 1;
     bool has = false;
 
-    for (int k = 0; b != NULL && k < b->nfull; k++)
+    for (int k = 0; k < b->nfull; k++)
         if (b->full[k] == parts)
             has = true;
         else if (has && (b->full[k]->extent != X_EXPR ||
                          int_mul(all, ir_eval_size(p, env, b->full[k]->size), &all)))
             all = ROOM;
-    most = has ? all : 0;
-    for (int i = 0; i < n->nbody; i++) {
-        int64_t inside = elements(p, env, n->body[i], parts);
-
-        most = inside > most ? inside : most;
-    }
-    return most;
+    return has ? all : 0;
 }
 
 /* Parts there may be: fewer where each has many elements, but some for each thread. */
-static int64_t most_parts(const Prog *p, const Env *env, const Axis *parts)
+static int64_t most_parts(const Lowered *l, const Env *env, const Axis *parts)
 {
     int64_t each = 1, fit;
 
-    for (int i = 0; i < p->nphase; i++) {
-        int64_t n = elements(p, env, p->phase[i], parts);
+    for (int i = 0; i < l->info->nphase; i++)
+        for (int k = 0; k < l->work[i].nstored; k++) {
+            int64_t n = elements(l->prog, env, l->work[i].stored[k], parts);
 
-        each = n > each ? n : each;
-    }
+            each = n > each ? n : each;
+        }
     fit = ROOM / each;
     return fit < LEAST_PARTS ? LEAST_PARTS : fit;
 }
 
-static void fill_pieces(Arena *arena, const Prog *p, Env *env, const Axis *e, int64_t part)
+static void fill_pieces(Arena *arena, const Lowered *l, Env *env, const Axis *e, int64_t part)
 {
+    const Prog *p = l->prog;
     const Axis *parts = e->parent, *of = e->from;
     bool entries = of->extent == X_SEG;
     int64_t n = entries ? ir_axis_total(p, env, of) : ir_eval_size(p, env, of->size), k, most,
@@ -93,8 +88,8 @@ static void fill_pieces(Arena *arena, const Prog *p, Env *env, const Axis *e, in
     int64_t *row, *end, *range = new_array(arena, &env->start[parts->id], 2);
 
     n = n > 0 ? n : 0;
-    k = run_count_pieces(n, least(arena, p, env, e, part));
-    most = most_parts(p, env, parts);
+    k = run_count_pieces(n, least(arena, l, env, e, part));
+    most = most_parts(l, env, parts);
     k = k > most ? most : k;
     range[1] = k;
     row = new_array(arena, &env->coord[parts->id][0], k);
@@ -143,20 +138,20 @@ static void fill_rows(Arena *arena, const Prog *p, Env *env, const Axis *r, int6
     env->start[r->id].n = made + 1;
 }
 
-void api_fill_parts(Arena *arena, const Prog *p, Env *env, const Axis *e, int64_t part)
+void api_fill_parts(Arena *arena, const Lowered *l, Env *env, const Axis *e, int64_t part)
 {
     if (e->from_k == FROM_LONG)
-        fill_long(arena, p, env, e, part);
+        fill_long(arena, l->prog, env, e, part);
     else if (e->from_k == FROM_ROWS)
-        fill_rows(arena, p, env, e, part);
+        fill_rows(arena, l->prog, env, e, part);
     else
-        fill_pieces(arena, p, env, e, part);
+        fill_pieces(arena, l, env, e, part);
 }
 
 /* Some 10 us of work: in a loop over dense rows an element takes less than an entry does. */
-int64_t api_grain(Arena *arena, const Prog *p, const Env *env, const Node *phase)
+int64_t api_grain(Arena *arena, const Lowered *l, const Env *env, int phase)
 {
-    double weight = lower_weight(arena, p, env, phase) / 16;
+    double weight = lower_weight(arena, l->prog, env, &l->work[phase]) / 16;
 
     return weight <= 1 ? RUN_GRAIN : (int64_t)(RUN_GRAIN / weight) + 1;
 }

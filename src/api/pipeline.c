@@ -202,6 +202,12 @@ Aim api_aim_at(Err *err, const Isa *isa, const char *sched)
     return aim;
 }
 
+Prog *api_trees(weft_ctx *ctx, const Prog *p)
+{
+    arena_free(&ctx->trees); /* of a lowering that failed in this call */
+    return ir_copy_alone(&ctx->scratch, &ctx->trees, p);
+}
+
 const Pass *api_find_pass(Prog *p, const char *name)
 {
     for (const Pass *s = api_pass; s->name != NULL; s++)
@@ -269,14 +275,35 @@ void api_run_pass(const Pass *s, Kernel *k, const Aim *aim)
 #endif
 }
 
+/* Passes leave garbage behind: it is collected when there is more of it than of the program.  Where
+ * programs are checked it is collected after every pass, so that all tests try that. */
+static bool has_garbage(const Prog *p)
+{
+#ifdef NDEBUG
+    return p->arena->total > 2 * p->collected + (8 << 20);
+#else
+    return p->arena->total > 0;
+#endif
+}
+
+static void collect(Kernel *k)
+{
+    Prog *p = k->p;
+
+    if (p->collected == 0 || !has_garbage(p))
+        return;
+    ir_collect(p);
+    k->phase = (Node **)p->phase;
+    k->n = k->cap = p->nphase;
+}
+
 /* A program that is written at a later stage begins there.  Without a plan there is no format, no
  * transpose, no list of long rows and no table. */
 Kernel *api_lower_to(Prog *p, const Aim *aim, bool alone, const Pass *last)
 {
-    Kernel *k = arena_alloc(p->arena, sizeof *k);
+    Kernel k = { .p = p, .phase = (Node **)p->phase, .n = p->nphase };
     const Pass *s = api_pass;
 
-    *k = (Kernel){ .p = p, .phase = (Node **)p->phase, .n = p->nphase };
     if (last->needs < p->stage)
         ir_throw(p, ST_ARG, "the program is at stage %s already, and %s needs stage %s",
                  ir_stage[p->stage], last->name, ir_stage[last->needs]);
@@ -286,11 +313,12 @@ Kernel *api_lower_to(Prog *p, const Aim *aim, bool alone, const Pass *last)
         bool shown = last->name != NULL && s != last; /* to be read, and run without one */
 
         if (s->needs == p->stage && !(alone && planned) && !(shown && s->plain == lower_parts))
-            api_run_pass(s, k, aim);
+            api_run_pass(s, &k, aim);
+        collect(&k);
         if (s == last)
             break;
     }
-    return k;
+    return arena_copy(p->arena, &k, sizeof k);
 }
 
 Kernel *api_passes(Prog *p, const Aim *aim, bool alone)

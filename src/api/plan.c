@@ -115,8 +115,9 @@ static int64_t rounds(const Prog *p, const Env *env, const Axis *a, int64_t n)
 
 static void make_phases(Arena *arena, Plan *plan, const Env *env)
 {
-    const EmitKernel *info = plan->variant->lowered->info;
-    const Prog *p = plan->variant->lowered->prog;
+    const Lowered *l = plan->variant->lowered;
+    const EmitKernel *info = l->info;
+    const Prog *p = l->prog;
 
     plan->nphase = info->nphase;
     plan->phase = arena_array(arena, info->nphase, sizeof *plan->phase);
@@ -129,7 +130,7 @@ static void make_phases(Arena *arena, Plan *plan, const Env *env)
 
         *to = (RunPhase){ .n = f->parallel ? lower_value(arena, p, env, f->extent) : 1,
                           .serial = !f->parallel,
-                          .grain = api_grain(arena, p, env, p->phase[i]) };
+                          .grain = api_grain(arena, l, env, i) };
         *(void **)&to->fn = plan->variant->fn[i];
         if (f->parts != NULL)
             to->part = env->coord[f->parts->of->id][f->parts->of_k].data;
@@ -223,11 +224,11 @@ static void carry(const Making *m, Env *env, const Axis *a)
 }
 
 /* The entries of an axis in another order, for a pass that wanted them so. */
-static void transpose(const Making *m, Env *env, Axis *a)
+static void transpose(const Making *m, Env *env, const Axis *a)
 {
-    Prog *p = m->l->prog;
+    const Prog *p = m->l->prog;
     const Array *coord = &env->coord[a->from->id][a->from_k];
-    Type type = loop_start(p, a)->type;
+    Type type = loop_type(p, a, -1);
     RunTranspose t = { .coord = coord->data,
                        .entries = coord->n,
                        .n = ir_axis_total(p, env, a->parent),
@@ -247,7 +248,7 @@ static void transpose(const Making *m, Env *env, Axis *a)
 }
 
 /* The axes of all parts of a format, when its first part comes. */
-static void convert(const Making *m, Env *env, Axis *a)
+static void convert(const Making *m, Env *env, const Axis *a)
 {
     int64_t begin = now(m->args);
     FmtPool workers = api_workers(m->pool);
@@ -275,7 +276,7 @@ static Env *lowered_env(const Making *m, const Env *env)
         else if (p->axis[i]->from_k == FROM_FORMAT)
             convert(m, e, p->axis[i]);
         else if (p->axis[i]->from != NULL && p->axis[i]->from_k < 0)
-            api_fill_parts(m->arena, p, e, p->axis[i], m->args->h.ctx->part);
+            api_fill_parts(m->arena, m->l, e, p->axis[i], m->args->h.ctx->part);
     return e;
 }
 

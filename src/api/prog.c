@@ -291,7 +291,7 @@ static Prog *after(weft_ctx *ctx, weft_prog *prog, const char *where)
     Prog *p;
 
     body_check(prog->body);
-    p = ir_copy(&ctx->scratch, prog->body->prog);
+    p = api_trees(ctx, prog->body->prog);
     p->sched = NULL; /* it is in the loops now, or not asked for */
     api_lower_to(p, &aim, false, api_find_pass(p, pass));
     return p;

@@ -42,9 +42,10 @@ const char *tuning_attempt(Tuning *t, TuningFn *fn, const char *text, void *out,
 static void lower(Tuning *t, const char *text, void *out)
 {
     VariantKey key = { .index = t->index, .size = t->size, .sched = text };
-    const Lowered *l = kernel_lower(t->ctx, &t->trees, t->k->body, &key);
+    Text source = { .arena = &t->trees };
 
-    *(uint64_t *)out = hash_bytes(6, l->source, l->nsource);
+    kernel_lower(t->ctx, &t->trees, t->k->body, &key, &source);
+    *(uint64_t *)out = hash_bytes(6, source.s, source.n);
 }
 
 static bool tree(void *user, const char *text, uint64_t *hash)

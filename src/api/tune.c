@@ -258,9 +258,10 @@ static int run_queue(Queue *q, Tuning *t, double until)
 static void add_request(Tuning *t, const char *text, void *out)
 {
     VariantKey key = { .index = t->index, .size = t->size, .sched = text };
+    Text source = { .arena = &t->trees };
+    const Lowered *l = kernel_lower(t->ctx, &t->trees, t->k->body, &key, &source);
 
-    *(const JitRequest **)out =
-        kernel_request(&t->trees, kernel_lower(t->ctx, &t->trees, t->k->body, &key));
+    *(const JitRequest **)out = kernel_request(&t->trees, l, &source);
 }
 
 /* Leaves the kernels in the cache, where the variants find them.  What cannot be lowered is found

@@ -147,21 +147,22 @@ static Array typed(Arena *arena, const FmtRun *r, const char *name, const Array 
     return w.to;
 }
 
-static void fill_axis(Arena *arena, const FmtRun *r, Prog *p, Env *env, Axis *a,
+static void fill_axis(Arena *arena, const FmtRun *r, const Prog *p, Env *env, const Axis *a,
                       const FmtLevel *level, const Array *entry)
 {
     if (a->extent == X_SEG)
-        env->start[a->id] = typed(arena, r, a->name, &level->start, loop_start(p, a)->type);
+        env->start[a->id] = typed(arena, r, a->name, &level->start, loop_type(p, a, -1));
     for (int k = 0; k < a->ncoord; k++)
         if (a->coord[k].kind == C_LOAD)
             env->coord[a->id][k] = typed(arena, r, a->name,
                                          k < level->ncoord ? &level->coord[k] : entry,
-                                         loop_coord(p, a, k)->type);
+                                         loop_type(p, a, k));
     if (a->extent == X_EXPR && a->size->op == OP_size && env->size[a->size->size->id] < 0)
         env->size[a->size->size->id] = level->width;
 }
 
-void fmt_fill(Arena *arena, Arena *scratch, const FmtPool *pool, Prog *p, Env *env, Axis *last)
+void fmt_fill(Arena *arena, Arena *scratch, const FmtPool *pool, const Prog *p, Env *env,
+              const Axis *last)
 {
     FmtRun run = { .scratch = scratch, .pool = pool };
     const FmtUse *u = fmt_use(scratch, last->format);
@@ -171,7 +172,7 @@ void fmt_fill(Arena *arena, Arena *scratch, const FmtPool *pool, Prog *p, Env *e
     fmt_entries(scratch, pool, p, env, last->from, &from);
     parts = fmt_convert(arena, scratch, pool, u, &from);
     for (int i = 0; i < p->naxis; i++) {
-        Axis *a = p->axis[i];
+        const Axis *a = p->axis[i];
         const FmtPart *part;
 
         if (a->from != last->from || a->from_k != FROM_FORMAT ||

@@ -118,8 +118,8 @@ void fmt_apply(Prog *p, Axis *e, const char *use);
 
 /* fill.c: the arrays of the axes that fmt_apply made, and sizes that only the data tell, from the
  * structure of the axis they come from: those of all parts, when `last` is the last axis of the
- * first one.  Types are those that loop_start and loop_coord say. */
-void fmt_fill(Arena *, Arena *scratch, const FmtPool *, Prog *, Env *, Axis *last);
+ * first one.  Types are those that loop_type says. */
+void fmt_fill(Arena *, Arena *scratch, const FmtPool *, const Prog *, Env *, const Axis *last);
 /* The coordinates of the entries of an axis. */
 void fmt_entries(Arena *, const FmtPool *, const Prog *, const Env *, const Axis *,
                  FmtEntries *out);

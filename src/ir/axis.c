@@ -299,6 +299,11 @@ static Axis **dense_slot(Prog *p, Expr *extent)
     return &p->dense[extent->id];
 }
 
+void ir_set_dense(Prog *p, Expr *extent, Axis *a)
+{
+    *dense_slot(p, extent) = a;
+}
+
 Axis *ir_dense(Prog *p, Expr *extent)
 {
     Axis **slot = dense_slot(p, extent);

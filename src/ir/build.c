@@ -71,9 +71,11 @@ static uint32_t *find_slot(const Prog *p, Expr *e)
     }
 }
 
-static void grow_table(Prog *p)
+/* Makes the table anew, with room for twice the expressions. */
+void ir_reindex(Prog *p)
 {
-    p->cap_table = p->cap_table == 0 ? 256 : p->cap_table * 2;
+    for (p->cap_table = 256; p->cap_table <= (uint32_t)p->nexpr * 2;)
+        p->cap_table *= 2;
     p->table = arena_array(p->arena, p->cap_table, sizeof *p->table);
     for (int i = 0; i < p->nexpr; i++)
         *find_slot(p, p->expr[i]) = (uint32_t)i + 1;
@@ -123,7 +125,7 @@ Expr *ir_intern(Prog *p, struct Expr proto)
         ir_throw(p, ST_LIMIT, "an expression more than %d operators deep; use temporaries",
                  IR_MAX_DEPTH);
     if ((uint32_t)p->nexpr * 2 >= p->cap_table)
-        grow_table(p);
+        ir_reindex(p);
     slot = find_slot(p, &proto);
     if (*slot != 0)
         return p->expr[*slot - 1];

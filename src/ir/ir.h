@@ -251,6 +251,9 @@ struct Prog {
     int nphase;  /* statements, if there are any, are what they were made from */
     Node *const *phase;
     const char *sched; /* the program's own schedule, a step a line; or NULL */
+    /* Bytes of the arena when its garbage was last collected.  0: the arena holds more than the
+     * program, and is not collected. */
+    size_t collected;
 };
 
 enum {
@@ -342,6 +345,17 @@ int ir_default_binds(Prog *, const Assign *, int nassign, Var **out);
 
 /* copy.c, equal.c: a copy in another arena; equality and hash (places and source apart). */
 Prog *ir_copy(Arena *, const Prog *);
+/* A copy that is the only thing in the empty arena `own`, so that its garbage can be collected.
+ * The Prog itself is in `holder`: its address stays the same. */
+Prog *ir_copy_alone(Arena *holder, Arena *own, const Prog *);
+/* Moves what such a program uses to new memory and frees the rest of its arena.  Expressions are
+ * numbered anew in the same order.  Pointers to parts of the program are no longer valid. */
+void ir_collect(Prog *);
+/* A copy of the declarations, without statements and phases.  Scratch memory is taken from the
+ * arena of the old program. */
+Prog *ir_copy_declared(Arena *, const Prog *);
+/* An expression without locals of the program that `to` was copied from, as one of `to`. */
+Expr *ir_import(Prog *to, Expr *);
 bool ir_equal(const Prog *, const Prog *);
 uint64_t ir_hash(const Prog *);
 

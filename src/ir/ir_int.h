@@ -43,6 +43,8 @@ static inline bool ir_is_digit(char c)
 }
 
 Expr *ir_intern(Prog *, struct Expr); /* the one node equal to this */
+void ir_reindex(Prog *);              /* the table that ir_intern looks in, from all nodes */
+void ir_set_dense(Prog *, Expr *extent, Axis *); /* the one that ir_dense gives */
 bool ir_is_reserved(const char *s, size_t n);
 /* Sets b->full and b->place_in_full (both with room) from the slots; the length of full. */
 int ir_full(Prog *, Buf *);

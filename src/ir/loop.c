@@ -5,6 +5,8 @@
 #include "ir/loop.h"
 #include "ir/ir_int.h"
 
+#include <stdio.h>
+
 const char *loop_fault(Fault f)
 {
     static const char *const text[FAULT_COUNT] = {
@@ -132,12 +134,16 @@ Expr *loop_key(Prog *p, const Axis *a, Expr *row, Expr *const *coord)
 /* The array with this name: the old one, or *b. */
 static Buf *aux(Prog *p, const char *axis, const char *part, const Buf *b)
 {
+    char room[4 * IR_MAX_NAME];
     Text name = { .arena = p->arena };
     Buf c = *b;
 
-    text_f(&name, "%s.%s", axis, part);
-    c.name = name.s;
+    c.name = room;
     c.type = T_i64;
+    if (snprintf(room, sizeof room, "%s.%s", axis, part) >= (int)sizeof room) {
+        text_f(&name, "%s.%s", axis, part);
+        c.name = name.s;
+    }
     return loop_own(p, &c);
 }
 
@@ -163,6 +169,17 @@ Buf *loop_start(Prog *p, Axis *a)
 Buf *loop_map(Prog *p, Axis *a)
 {
     return aux(p, a->name, "find.map", &(Buf){ .kind = B_ARG, .of = a, .of_k = LOOP_MAP });
+}
+
+Type loop_type(const Prog *p, const Axis *a, int k)
+{
+    for (int i = 0; i < p->naux; i++) {
+        const Buf *b = p->aux[i];
+
+        if (b->of == a && b->of_k == (k < 0 ? -1 : k) && b->nfull == 0)
+            return b->type;
+    }
+    return T_i64;
 }
 
 Buf *loop_extent(Prog *p, Axis *a)

@@ -110,6 +110,8 @@ const char *loop_fault_word(Fault); /* in the text */
 Buf *loop_start(Prog *, Axis *);  /* seg, built: run-time; table: constant */
 Buf *loop_extent(Prog *, Axis *); /* table: constant */
 Buf *loop_coord(Prog *, Axis *, int k);
+/* The type that these have, of the start array (k < 0) or a coordinate; makes nothing. */
+Type loop_type(const Prog *, const Axis *, int k);
 Buf *loop_table(Prog *, const char *name, const int64_t *v, int64_t n);
 /* The table that `lookup` asks where a parent has more than a few entries: LOOP_MAP in of_k.
  * lower/map.c says what is in it. */
@@ -159,6 +161,7 @@ void loop_columns(Prog *, const LoopIndex *, int n, int lanes, int *first);
  * LOOP_OWN on. */
 enum { LOOP_OWN = 1 << 24 };
 Buf *loop_own(Prog *, const Buf *); /* a copy of *b, or the array that has this name already */
+Buf *loop_same_buf(const Prog *, const Buf *); /* of a copy of the program: its array for this */
 /* "J.start", "Q.m1", "U.size", "X.S.base"; NULL: not of an axis. */
 Buf *loop_named(Prog *, const char *name);
 bool loop_is_own(const Buf *);     /* the kernel's */

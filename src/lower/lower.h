@@ -46,8 +46,25 @@ void lower_within(Kernel *);
  * says of phases that stay serial why.  Needs stage positions, and a plan. */
 void lower_parts(Kernel *);
 
-/* weight.c: stores in an iteration of a phase, or, where it is balanced, in one of those; about. */
-double lower_weight(Arena *, const Prog *, const Env *, const Node *phase);
+/* weight.c: what a plan has to know of a phase whose tree has been freed. */
+typedef struct LowerLoop {
+    bool loop;      /* false: a branch around loops, which runs once */
+    Expr *lo, *hi;  /* of sizes alone; or NULL, and */
+    Buf *start;     /* the start array of the entries that it runs over; or NULL */
+    int64_t stores; /* in an iteration, those of `inside` not counted */
+    struct LowerLoop *inside;
+    int n, cap;
+} LowerLoop;
+typedef struct LowerWork {
+    LowerLoop loop; /* the phase itself, once */
+    Buf *balance;   /* see loop_balance; or NULL */
+    Buf **stored;   /* each array that it stores to */
+    int nstored, cap;
+} LowerWork;
+/* Of a phase, as objects of `to`, a copy of the program of the phase. */
+LowerWork lower_note_work(Prog *to, const Node *phase);
+/* Stores in an iteration of a phase, or, where it is balanced, in one of those; about. */
+double lower_weight(Arena *, const Prog *, const Env *, const LowerWork *);
 
 /* loops.c: one flat index an element. */
 void lower_loops(Kernel *);

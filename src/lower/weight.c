@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * How much there is to do in an iteration of a phase, about: what a plan cuts ranges by. */
+ * How much there is to do in an iteration of a phase, about: what a plan cuts ranges by.  The tree
+ * of a phase is freed when its code exists, so its loops and the numbers of their stores are noted
+ * before. */
 #include "lower/lower.h"
-
-typedef struct Weigh {
-    Arena *arena;
-    const Prog *p;
-    const Env *env;
-    const Buf *balance; /* whose entries count already */
-} Weigh;
 
 static bool is_known(const Expr *e)
 {
@@ -20,15 +15,100 @@ static bool is_known(const Expr *e)
     return known;
 }
 
-/* Iterations of a loop, on the average; 1 where nothing is known. */
-static double trips(const Weigh *w, const Node *n)
+static bool has_same_trips(const LowerLoop *a, const LowerLoop *b)
 {
-    const Buf *b = loop_start_in(n->lo, NULL);
+    return a->loop == b->loop && a->lo == b->lo && a->hi == b->hi && a->start == b->start;
+}
+
+static bool is_same(const LowerLoop *a, const LowerLoop *b)
+{
+    bool same = has_same_trips(a, b) && a->stores == b->stores && a->n == b->n;
+
+    for (int i = 0; i < a->n && same; i++)
+        same = is_same(&a->inside[i], &b->inside[i]);
+    return same;
+}
+
+/* Of loops side by side the one with the most work counts: one like another is not noted, and of
+ * innermost loops with the same trips only the larger. */
+static void add_loop(Prog *p, LowerLoop *around, const LowerLoop *l)
+{
+    for (int i = 0; i < around->n && l->loop; i++) {
+        LowerLoop *other = &around->inside[i];
+        bool flat = l->n == 0 && other->n == 0 && has_same_trips(l, other);
+
+        if (flat && l->stores > other->stores)
+            other->stores = l->stores;
+        if (flat || is_same(l, other))
+            return;
+    }
+    around->inside =
+        arena_grow(p->arena, around->inside, around->n, &around->cap, sizeof *around->inside);
+    around->inside[around->n++] = *l;
+}
+
+static void note_stored(Prog *p, LowerWork *w, const Node *n)
+{
+    Buf *b = n->kind == N_STORE && n->out->op == OP_cell ? loop_same_buf(p, n->out->buf) : NULL;
+
+    for (int i = 0; i < w->nstored; i++)
+        if (w->stored[i] == b)
+            return;
+    if (b == NULL)
+        return;
+    w->stored = arena_grow(p->arena, w->stored, w->nstored, &w->cap, sizeof *w->stored);
+    w->stored[w->nstored++] = b;
+}
+
+static LowerLoop note(Prog *p, LowerWork *w, const Node *n)
+{
+    LowerLoop l = { .loop = n->kind == N_FOR };
+
+    note_stored(p, w, n);
+    l.stores = n->kind == N_STORE || n->kind == N_INSERT;
+    if (l.loop && is_known(n->lo) && is_known(n->hi)) {
+        l.lo = ir_import(p, n->lo);
+        l.hi = ir_import(p, n->hi);
+    } else if (l.loop) {
+        l.start = loop_same_buf(p, loop_start_in(n->lo, NULL));
+    }
+    for (int i = 0; i < n->nbody; i++) {
+        LowerLoop in = note(p, w, n->body[i]);
+
+        if (!in.loop && in.n == 0)
+            l.stores += in.stores;
+        else
+            add_loop(p, &l, &in);
+    }
+    return l;
+}
+
+LowerWork lower_note_work(Prog *to, const Node *phase)
+{
+    LowerWork w = { .balance = NULL };
+
+    if (phase->kind == N_FOR)
+        w.balance = loop_same_buf(to, loop_balance(phase));
+    w.loop = note(to, &w, phase);
+    return w;
+}
+
+typedef struct Weigh {
+    Arena *arena;
+    const Prog *p;
+    const Env *env;
+    const Buf *balance; /* whose entries count already */
+} Weigh;
+
+/* Iterations of a loop, on the average; 1 where nothing is known. */
+static double trips(const Weigh *w, const LowerLoop *l)
+{
+    const Buf *b = l->start;
     int64_t up, all;
 
-    if (is_known(n->lo) && is_known(n->hi)) {
-        all = lower_value(w->arena, w->p, w->env, n->hi) -
-              lower_value(w->arena, w->p, w->env, n->lo);
+    if (l->hi != NULL) {
+        all = lower_value(w->arena, w->p, w->env, l->hi) -
+              lower_value(w->arena, w->p, w->env, l->lo);
         return all > 0 ? (double)all : 0;
     }
     if (b == NULL || b == w->balance || b->of->extent != X_SEG ||
@@ -40,25 +120,25 @@ static double trips(const Weigh *w, const Node *n)
 }
 
 /* Of loops side by side the longest counts: they may be one, and what is left of it. */
-static double work_in(const Weigh *w, const Node *n)
+static double work_in(const Weigh *w, const LowerLoop *l)
 {
-    double sum = n->kind == N_STORE || n->kind == N_INSERT, most = 0;
+    double sum = (double)l->stores, most = 0;
 
-    for (int i = 0; i < n->nbody; i++) {
-        double work = work_in(w, n->body[i]);
+    for (int i = 0; i < l->n; i++) {
+        double work = work_in(w, &l->inside[i]);
 
-        if (n->body[i]->kind != N_FOR)
+        if (!l->inside[i].loop)
             sum += work;
-        else if (work * trips(w, n->body[i]) > most)
-            most = work * trips(w, n->body[i]);
+        else if (work * trips(w, &l->inside[i]) > most)
+            most = work * trips(w, &l->inside[i]);
     }
     return sum + most;
 }
 
-double lower_weight(Arena *arena, const Prog *p, const Env *env, const Node *phase)
+double lower_weight(Arena *arena, const Prog *p, const Env *env, const LowerWork *work)
 {
-    Weigh w = { arena, p, env, phase->kind == N_FOR ? loop_balance(phase) : NULL };
-    double work = work_in(&w, phase);
+    Weigh w = { arena, p, env, work->balance };
+    double all = work_in(&w, &work->loop);
 
-    return work > 1 ? work : 1;
+    return all > 1 ? all : 1;
 }

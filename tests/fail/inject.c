@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stddef.h>
 #include <time.h>
 
 const char *const inject_name[INJECT_KINDS] = {
@@ -35,20 +36,40 @@ static bool fails(Inject *j, InjectKind kind)
     return true;
 }
 
+typedef union Head { /* before each block: its size */
+    size_t size;
+    max_align_t align;
+} Head;
+
+/* Threads of the library allocate too. */
+static void count_bytes(Inject *j, int64_t more)
+{
+    int64_t now = __atomic_add_fetch(&j->bytes, more, __ATOMIC_RELAXED);
+
+    if (now > j->peak)
+        j->peak = now;
+}
+
 static void *inject_alloc(const Os *os, void *old, size_t size)
 {
     Inject *j = self(os);
-    void *p;
+    Head *block = old == NULL ? NULL : (Head *)old - 1;
+    int64_t had = block == NULL ? 0 : (int64_t)block->size;
 
     if (size == 0) {
         j->blocks -= old != NULL;
-        return j->real->alloc(j->real, old, 0);
+        count_bytes(j, -had);
+        return j->real->alloc(j->real, block, 0);
     }
-    if (fails(j, INJECT_ALLOC))
+    if (fails(j, INJECT_ALLOC) || size > SIZE_MAX - sizeof *block)
         return NULL;
-    p = j->real->alloc(j->real, old, size);
-    j->blocks += p != NULL && old == NULL;
-    return p;
+    block = j->real->alloc(j->real, block, sizeof *block + size);
+    if (block == NULL)
+        return NULL;
+    block->size = size;
+    j->blocks += old == NULL;
+    count_bytes(j, (int64_t)size - had);
+    return block + 1;
 }
 
 static int inject_open(const Os *os, const char *path, int flags, int mode)

@@ -67,6 +67,7 @@ typedef struct Inject {
     int64_t kill_at; /* when not 0, the process dies by SIGKILL at its call of this number */
     int64_t total;   /* calls of all kinds, allocations not counted */
     int64_t blocks, files, libs; /* allocated, opened, loaded, and not given back */
+    int64_t bytes, peak;         /* in all blocks; the most there were at a time */
     int64_t threads;             /* begun and not joined */
     /* Tests of time and place; NULL or 0: as it is. */
     const char *(*getenv)(const char *name);
