@@ -6,9 +6,10 @@
 
 #include <string.h>
 
+/* Blocks that are very deep are not indented any further: the text would grow with their square. */
 void emit_line(Emit *o)
 {
-    text_f(o->out, "\n%*s", 4 * o->indent, "");
+    text_f(o->out, "\n%*s", 4 * (o->indent < EMIT_INDENT ? o->indent : EMIT_INDENT), "");
 }
 
 /* Arrays, counts and searches that the text mentions, each once. */

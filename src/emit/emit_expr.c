@@ -362,8 +362,8 @@ static enum Level level_of(const Emit *o, Expr *e)
     case OP_int: return e->i < 0 && e->i != INT64_MIN ? L_UNARY : L_PRIMARY;
     case OP_real: return signbit(e->f) ? L_UNARY : L_PRIMARY;
     case OP_cell: return e->buf->type == T_i32 ? L_UNARY : L_PRIMARY;
-    case OP_select:
-    case OP_fits: return L_SELECT;
+    case OP_fits: return L_COMMA;
+    case OP_select: return L_SELECT;
     case OP_or: return L_OR;
     case OP_and: return is_inside(e) ? L_PRIMARY : L_AND;
     case OP_lt:

@@ -8,6 +8,7 @@
 #include "emit/emit.h"
 
 enum { EMIT_MOST = 32 << 20, EMIT_LINE = 64 }; /* bytes of C; of a cache line */
+enum { EMIT_INDENT = 16 };                     /* the deepest block that is indented */
 
 typedef struct Mention { /* what a function mentions */
     bool *size, *count, *array; /* by place in Prog.size, EmitKernel.count and .array */
@@ -47,7 +48,7 @@ typedef struct Emit {
 } Emit;
 
 /* How tightly text holds together, as C has it. */
-enum Level { L_SELECT, L_OR, L_AND, L_COMPARE, L_SUM, L_PRODUCT, L_UNARY, L_PRIMARY };
+enum Level { L_COMMA, L_SELECT, L_OR, L_AND, L_COMPARE, L_SUM, L_PRODUCT, L_UNARY, L_PRIMARY };
 
 /* emit_expr.c */
 const char *emit_ctype(Type);

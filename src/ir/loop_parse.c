@@ -245,7 +245,7 @@ static void store(Parser *s, Node *n)
         n->out = output(s);
     }
     n->op = parse_operator(s);
-    n->value = parse_value(s);
+    n->value = n->out->type == T_bool ? parse_cond(s) : parse_value(s);
     n->at = at;
     if (!parse_take_word(s, "at"))
         return;

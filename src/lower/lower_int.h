@@ -111,6 +111,19 @@ bool lower_is_sure(Prog *, const Node *phase, Expr *e);
  * memo: one for each phase. */
 bool lower_is_total(Prog *, const Node *phase, Expr *e, Memo *);
 
+/* unfold.c: an expression that is short as a graph and long as a text, with names for the parts that
+ * it shares: the nodes that compute them are appended to `out`.  Else the expression itself. */
+typedef struct LowerUnfold {
+    Prog *p;
+    const Node *phase;
+    Memo *total; /* of lower_is_total */
+    const char *label;
+    int lanes;                           /* of the vector loop around */
+    bool (*is_in_lanes)(void *, Expr *); /* whether an expression has a value for each of them */
+    void *ctx;
+} LowerUnfold;
+Expr *lower_unfolded(const LowerUnfold *, Expr *, NodeList *out);
+
 /* sweep.c: an array of the iteration beside another one, of so many elements. */
 Buf *lower_work(Prog *, const Buf *beside, Type, int64_t n);
 enum { LOWER_MOST_WORK = 64 << 10 }; /* bytes of one: it is on a stack */

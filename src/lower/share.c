@@ -175,15 +175,38 @@ static bool is_in_lanes(Share *s, Expr *e)
     return known == e;
 }
 
+static bool differs(void *ctx, Expr *e)
+{
+    return is_in_lanes(ctx, e);
+}
+
+/* What the names leave of an expression may still be long as a text: in arms of choices, and in
+ * tests, nothing has a name. */
+static Expr *unfolded(Share *s, Expr *e)
+{
+    LowerUnfold u = { s->p, s->phase, s->total, s->label, s->lanes, differs, s };
+
+    return e == NULL ? NULL : lower_unfolded(&u, e, &s->out);
+}
+
+static Node *unfolded_node(Share *s, Node *n)
+{
+    n->cond = unfolded(s, n->cond);
+    n->value = unfolded(s, n->value);
+    for (int k = 0; k < n->nat; k++)
+        n->at[k].value = unfolded(s, n->at[k].value);
+    return n;
+}
+
 static void add_let(Share *s, Expr *e)
 {
     Local *l = loop_local(s->p, NULL, (Type)e->type, is_in_lanes(s, e) ? s->lanes : 1);
     Named *n = arena_alloc(s->p->arena, sizeof *n);
+    Expr *value = unfolded(s, renamed(s, e));
 
     lower_append(
         s->p, &s->out,
-        loop_node(s->p,
-                  &(Node){ .kind = N_LET, .label = s->label, .local = l, .value = renamed(s, e) }));
+        loop_node(s->p, &(Node){ .kind = N_LET, .label = s->label, .local = l, .value = value }));
     *n = (Named){ e, loop_use(s->p, l), s->named };
     s->named = n;
     *ir_memo(s->p, &s->let, e) = n->use;
@@ -269,6 +292,13 @@ static void add_loop(Share *outer, const Node *n)
     lower_append(s.p, &outer->out, loop_node(s.p, &branch));
 }
 
+static void add_node(Share *s, const Node *n)
+{
+    Node *c = unfolded_node(s, renamed_node(s, n));
+
+    lower_append(s->p, &s->out, share_body(s, c));
+}
+
 static NodeList share_list(Share *s, Node *const *n, int count)
 {
     for (int i = 0; i < count; i++)
@@ -281,7 +311,7 @@ static NodeList share_list(Share *s, Node *const *n, int count)
         if (n[i]->kind == N_FOR)
             add_loop(s, n[i]);
         else
-            lower_append(s->p, &s->out, share_body(s, renamed_node(s, n[i])));
+            add_node(s, n[i]);
     }
     return s->out;
 }
