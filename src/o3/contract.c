@@ -4,7 +4,8 @@
  * The program of a symmetric contraction: polynomials of an item's own features, up to a degree,
  * channel by channel.  A path of degree n couples n inputs one after the other,
  *     z[m] += sum W U[m, i1, ..., in] x[i1] ... x[in],
- * with U made of 3j symbols from left to right, as MACE makes it; W depends on the item's element.
+ * with U made of 3j symbols from left to right, as MACE makes it; W depends on the item's element,
+ * or each item has its own.
  * As the factors commute, terms that differ in their order are one row of the program.  So are many
  * couplings: their polynomials are sums of those of others, which get their weights instead, in V.
  * Features are copied to have channels side by side, and weights to lie beside their item. */
@@ -311,7 +312,8 @@ static void put_shares(Writer *w)
 {
     char number[NUM_TEXT];
 
-    text_f(w->out, "axis A = ne, K = %d, R = rows to of -> f {", w->nkept);
+    text_f(w->out, "axis %sK = %d, R = rows to of -> f {", w->t->per_item ? "" : "A = ne, ",
+           w->nkept);
     for (int i = 0; i < w->nshare; i++) {
         num_print(number, w->share[i].c);
         text_f(w->out, "%s%d %d -> %s", i > 0 ? ", " : " ", w->share[i].to, w->share[i].of, number);
@@ -321,9 +323,19 @@ static void put_shares(Writer *w)
 
 static void put_weights(Writer *w)
 {
-    text_f(w->out, "temp %s V[A, K, U], VB[B, K, U]\n", w->t->type == T_f64 ? "f64" : "f32");
-    text_str(w->out, "for a, r, u: V[a, to(r), u] += f[r] * Wt[a, of(r), u]\n"
-                     "for b, k, u: VB[b, k, u] = V[el[b], k, u]\n");
+    const char *type = w->t->type == T_f64 ? "f64" : "f32";
+
+    if (w->t->per_item)
+        text_f(w->out,
+               "temp %s VB[B, K, U]\n"
+               "for b, r, u: VB[b, to(r), u] += f[r] * Wt[b, of(r), u]\n",
+               type);
+    else
+        text_f(w->out,
+               "temp %s V[A, K, U], VB[B, K, U]\n"
+               "for a, r, u: V[a, to(r), u] += f[r] * Wt[a, of(r), u]\n"
+               "for b, k, u: VB[b, k, u] = V[el[b], k, u]\n",
+               type);
 }
 
 static void put_statement(Writer *w, int degree)
@@ -406,7 +418,8 @@ void o3_write_contraction(Text *out, const O3Contraction *t)
     keep(&w);
     w.x = (O3Operand){ "X", "X", t->in, t->layout_in, "B", "b" };
     w.z = (O3Operand){ "Z", "Z", t->out, t->layout_out, "B", "b" };
-    text_f(out, "program %s(n, ne)\naxis B = n\n", t->name != NULL ? t->name : "contraction");
+    text_f(out, "program %s(n%s)\naxis B = n\n", t->name != NULL ? t->name : "contraction",
+           t->per_item ? "" : ", ne");
     o3_put_axes(out, &w.x);
     o3_put_axes(out, &w.z);
     text_f(out, "axis U = %lld\n", t->in.n > 0 ? (long long)t->in.at[0].mul : 0);
@@ -414,11 +427,13 @@ void o3_write_contraction(Text *out, const O3Contraction *t)
     for (int d = 1; d <= t->degree; d++)
         if (has_any(&w, d))
             put_relation(&w, d);
-    text_f(out, "i64 el[B]\n%s ", o3_type_name(t->type));
+    if (!t->per_item)
+        text_str(out, "i64 el[B]\n");
+    text_f(out, "%s ", o3_type_name(t->type));
     o3_put_buf(out, &w.x);
     text_str(out, ", ");
     o3_put_buf(out, &w.z);
-    text_f(out, ", Wt[ne, %d, U]\n", w.npath);
+    text_f(out, ", Wt[%s, %d, U]\n", t->per_item ? "B" : "ne", w.npath);
     if (w.nkept > 0) {
         put_statements(&w);
         return;

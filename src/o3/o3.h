@@ -183,8 +183,9 @@ typedef struct O3Linear {
 } O3Linear;
 void o3_write_linear(Text *, const O3Linear *);
 
-/* contract.c: MACE's SymmetricContraction, all slots of one multiplicity.  The weights Wt[ne, k, u]
- * are those of element el[b]; k goes over output slots, then degrees from 1, then couplings. */
+/* contract.c: MACE's SymmetricContraction, all slots of one multiplicity.  Item b uses the weights
+ * Wt[el[b], k, u] of its element, or with per_item its own, Wt[b, k, u]; k goes over output slots,
+ * then degrees from 1, then couplings. */
 enum { O3_MAX_DEGREE = 3 };
 typedef struct O3Contraction {
     O3Irreps in, out;
@@ -192,6 +193,7 @@ typedef struct O3Contraction {
     O3Layout layout_in, layout_out;
     O3Signs signs;
     Type type;
+    bool per_item;
     const char *name;
 } O3Contraction;
 void o3_write_contraction(Text *, const O3Contraction *);

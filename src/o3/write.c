@@ -264,6 +264,7 @@ static void write_contraction(Text *out, const Spec *s)
     t.layout_out = spec_layout(s, "layout_out");
     t.signs = spec_signs(s);
     t.type = spec_type(s, "type");
+    t.per_item = spec_choice(s, "weights", (const char *const[]){ "element", "item", NULL }, 0) == 1;
     if (s->facts)
         o3_tell_contraction(out, &t);
     else
@@ -314,7 +315,8 @@ const SpecForm o3_forms[] = {
     { "norm", " in1 squared type layout layout_in1 layout_out name ", write_norm },
     { "linear", " in1 out paths bias weights type layout layout_in1 layout_out path_norm name ",
       write_linear },
-    { "contraction", " in1 out correlation type layout layout_in1 layout_out signs name ",
+    { "contraction",
+      " in1 out correlation weights type layout layout_in1 layout_out signs name ",
       write_contraction },
     { "sh", " l lmax norm normalize type name ", write_sh },
     { NULL, NULL, NULL },

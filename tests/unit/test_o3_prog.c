@@ -282,6 +282,8 @@ TEST(problems_without_paths_or_slots_have_programs)
         "contraction; in1=; out=",
         "contraction; in1=2x1o; out=2x0o; correlation=2",
         "contraction; in1=0x0e+0x1o; out=0x0e; correlation=3",
+        "contraction; in1=; out=; weights=item",
+        "contraction; in1=2x0e+2x1o; out=2x0e; correlation=2; weights=item",
     };
 
     check_specs(spec, sizeof spec / sizeof *spec);
@@ -404,6 +406,7 @@ TEST(limits_are_stated)
     } row[] = {
         { "tp; in1=600000x1o+600000x0e; in2=600000x1o; mode=uvu<v", "more than 1000000 channels" },
         { "contraction; in1=0e; out=0e; correlation=4", "a correlation of 4; it goes from 1 to 3" },
+        { "contraction; in1=0e; out=0e; weights=shared", "weights is one of element item, not" },
         { "contraction; in1=2x0e; out=0e", "a slot of multiplicity 1; all slots" },
         { "contraction; in1=; out=0e", "a slot of multiplicity 1; all slots" },
         { "contraction; in1=9e; out=0e; correlation=3", "degree 9 is too large for 3 factors" },

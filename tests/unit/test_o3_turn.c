@@ -107,7 +107,8 @@ TEST(layers_harmonics_and_contractions_turn_with_their_inputs)
 /* Of a vector there is one polynomial of degree 3 that is a vector, x |x|^2.  Three couplings make
  * it: by way of a scalar with 1 / sqrt(3), of an axial vector with 0, of a tensor with
  * 2 / sqrt(15). */
-TEST(couplings_to_one_polynomial_add_up_their_weights)
+/* Two items; each uses the weights of its element, or its own. */
+static void check_couplings(const char *spec, bool per_item)
 {
     static double wt[2 * 4 * 2], x[2 * 2 * 3];
     static int64_t el[] = { 1, 0 };
@@ -118,23 +119,36 @@ TEST(couplings_to_one_polynomial_add_up_their_weights)
         wt[i] = uniform(&seed);
     for (size_t i = 0; i < sizeof x / sizeof *x; i++)
         x[i] = uniform(&seed);
-    ctx = weft_ctx_new();
-    OK(weft_prog_o3(ctx, "contraction; in1=2x1o; out=2x1o; type=f64", &prog));
+    OK(weft_prog_o3(ctx, spec, &prog));
     OK(weft_args_new(prog, &args));
     bind("X", x, WEFT_F64, 2, SHAPE(2, 6));
     bind("Wt", wt, WEFT_F64, 3, SHAPE(2, 4, 2));
-    bind("el", el, WEFT_I64, 1, SHAPE(2));
+    if (!per_item)
+        bind("el", el, WEFT_I64, 1, SHAPE(2));
     OK(weft_run(args));
     OK(weft_args_get(args, "Z", &z));
     for (int b = 0; b < 2; b++)
         for (int u = 0; u < 2; u++) {
-            const double *w = &wt[el[b] * 8 + u], *v = &x[b * 6 + u * 3];
+            const double *w = &wt[(per_item ? b : el[b]) * 8 + u], *v = &x[b * 6 + u * 3];
             double square = v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
             double c = w[0] + square * (w[2] / sqrt(3) + 2 * w[6] / sqrt(15));
 
             for (int m = 0; m < 3; m++)
                 CHECK_NEAR(((double *)z.data)[b * 6 + u * 3 + m], c * v[m], 1e-14);
         }
+}
+
+TEST(couplings_to_one_polynomial_add_up_their_weights)
+{
+    ctx = weft_ctx_new();
+    check_couplings("contraction; in1=2x1o; out=2x1o; type=f64", false);
+    close_prog();
+}
+
+TEST(items_of_a_contraction_can_have_their_own_weights)
+{
+    ctx = weft_ctx_new();
+    check_couplings("contraction; in1=2x1o; out=2x1o; type=f64; weights=item", true);
     close_prog();
 }
 
