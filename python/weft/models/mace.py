@@ -14,12 +14,13 @@ import torch
 from e3nn.o3 import TensorProduct
 from mace.modules.blocks import InteractionBlock
 from mace.modules.symmetric_contraction import SymmetricContraction
+from torch.autograd.forward_ad import unpack_dual
 
 from ._radial import take_last
 from ._specs import Specs
 from .._irreps import tell
 from .._o3 import _spec
-from .._torch import function, run
+from .._torch import function, is_traced, run
 from ..o3 import _typed
 
 SIGNS = "e3nn-0.4" if e3nn.__version__.startswith(("0.1", "0.2", "0.3", "0.4")) else "e3nn"
@@ -39,8 +40,22 @@ class Convolution(Specs, TensorProduct):
         return self.weft_conv(x, y, weight, edge_index[1], edge_index[0])
 
 
+def _elements(y: torch.Tensor) -> Optional[torch.Tensor]:
+    """The element of each item if every row of y is one-hot and no derivative by y can be asked for;
+    otherwise None.  Values cannot be looked at while code is traced or transformed."""
+    if is_traced() or torch._C._are_functorch_transforms_active():
+        return None
+    if (y.requires_grad and torch.is_grad_enabled()) or unpack_dual(y).tangent is not None:
+        return None
+    largest, where = y.max(1)
+    one_hot = bool((largest == 1).all()) and int(y.count_nonzero()) == len(y)
+    return where if one_hot else None
+
+
 class Contraction(SymmetricContraction):
-    """All outputs of a symmetric contraction at once."""
+    """All outputs of a symmetric contraction at once.  Results are linear in the attributes y of items,
+    whose products with the weights of elements are the weights of an item.  A one-hot row selects the
+    weights of one element, so that no product is needed."""
 
     def weft_setup(self) -> None:
         """Its problem, and which parameter each block of its weights is."""
@@ -64,10 +79,14 @@ class Contraction(SymmetricContraction):
                           for part, (_, at) in zip(parts, self._weft_blocks)], 1)
 
     def forward(self, x, y):
+        given = {"X": x.transpose(1, 2).reshape(x.shape[0], -1),
+                 "Wt": self.weft_weights().to(x.dtype), "el": _elements(y)}
         text = _typed(self._weft_spec, x.dtype)
-        given = {"X": x.transpose(1, 2).reshape(x.shape[0], -1), "el": y.argmax(1),
-                 "Wt": self.weft_weights().to(x.dtype)}
-        names = ["X", "el", "Wt"] if torch.compiler.is_compiling() else [
+        if given["el"] is None:
+            text += "; weights=item"
+            mixed = y.to(x.dtype) @ given["Wt"].flatten(1)
+            given["Wt"] = mixed.unflatten(1, given["Wt"].shape[1:])
+        names = ["X", "Wt"] if torch.compiler.is_compiling() else [
             a.name for a in function(text).inputs]
         return run(text, [given[name] for name in names])[0]
 
@@ -82,26 +101,30 @@ def _fuse(block: InteractionBlock) -> bool:
 
 
 def _contract(module: SymmetricContraction) -> bool:
-    """Replaced only if it gives the same: reduced bases of other packages do not."""
+    """Replaced only if it gives the same: reduced bases of other packages do not.  Weights are random,
+    as the module's own may be zero, and a state dict can bring others."""
     parts = module.contractions
     w = parts[0].weights_max
     n, ell = 3, parts[0].U_tensors(1).shape[-2]
     g = torch.Generator().manual_seed(0)
+    weights = {name: torch.randn(p.shape, generator=g, dtype=p.dtype)
+               for name, p in module.named_parameters()}
     x = torch.randn(n, w.shape[2], ell, generator=g, dtype=w.dtype)
-    y = torch.eye(w.shape[0], dtype=w.dtype)[torch.arange(n) % w.shape[0]]
+    items = (torch.eye(w.shape[0], dtype=w.dtype)[torch.arange(n) % w.shape[0]],
+             torch.randn(n, w.shape[0], generator=g, dtype=w.dtype))
     with torch.no_grad():
-        want = module(x, y)
+        want = [torch.func.functional_call(module, weights, (x, y)) for y in items]
         module.__class__ = Contraction
         try:
             module.weft_setup()
-            got = module(x, y)
+            got = [torch.func.functional_call(module, weights, (x, y)) for y in items]
         except (ValueError, RuntimeError):
-            got = None
-    if got is None or got.shape != want.shape or (
-            (got - want).abs().max() > 1e-4 * want.abs().max()):
-        module.__class__ = SymmetricContraction
-        return False
-    return True
+            got = []
+    if got and all(a.shape == b.shape and bool((a - b).abs().max() <= 1e-4 * b.abs().max())
+                   for a, b in zip(got, want)):
+        return True
+    module.__class__ = SymmetricContraction
+    return False
 
 
 def replace(model: torch.nn.Module, fuse: Optional[bool]) -> List[Tuple[str, str]]:
