@@ -115,6 +115,19 @@ def test_state_dict_copies_and_a_second_time(pair):
         assert np.array_equal(results(other, atoms)["forces"], want["forces"])
 
 
+def test_convolutions_by_other_products_are_left_alone():
+    """As cuEquivariance puts them in, with settings of its own."""
+    from e3nn.o3 import Irreps
+    from sevenn.nn.convolution import IrrepsConvolution
+
+    conv = IrrepsConvolution(Irreps("4x0e+4x1e"), Irreps("0e+1e"), Irreps("4x0e+4x1e"), [8, 8],
+                             weight_layer_act=torch.nn.functional.silu)
+    conv.convolution_cls = lambda **settings: torch.nn.Identity()
+    conv.instantiate()
+    del conv.convolution_kwargs["instructions"], conv.convolution_kwargs["irreps_out"]
+    assert not weft.accelerate(torch.nn.ModuleList([conv])) and type(conv) is IrrepsConvolution
+
+
 def test_other_things_are_left_alone():
     assert "no model of" in str(weft.accelerate(torch.nn.Linear(2, 2)))
     with pytest.raises(TypeError, match="model: expected a torch module"):

@@ -6,6 +6,7 @@ model of that package is met."""
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import chain
 from typing import Any, List, NamedTuple, Optional
 
 import torch
@@ -64,10 +65,19 @@ def _package_of(model: torch.nn.Module) -> Optional[str]:
     return None
 
 
+def _other_device(model: torch.nn.Module) -> Optional[str]:
+    """Where a part of the model is, if not on the CPU."""
+    for t in chain(model.parameters(), model.buffers()):
+        if t.device.type != "cpu":
+            return str(t.device)
+    return None
+
+
 def accelerate(model: Any, *, fuse_radial: Optional[bool] = None) -> Report:
     """Replaces the slow modules of a SevenNet, NequIP or MACE model, or of the model of an ASE
     calculator, by ones that use Weft: in place, with the same parameters and the same state dict.
-    Returns a report of it.  Without a C compiler nothing changes, and the report says so.
+    Returns a report of it.  Without a C compiler, or if the model is not on the CPU, nothing changes,
+    and the report says so.
 
     fuse_radial: should convolutions have the last layer of the radial network inside?  None: in calls
     without gradients, and where the weights of all edges would take more than 32 MB."""
@@ -84,6 +94,10 @@ def accelerate(model: Any, *, fuse_radial: Optional[bool] = None) -> Report:
         package = _package_of(m)
         if package is None:
             why = f"no model of {', '.join(_PACKAGES)}"
+            continue
+        device = _other_device(m)
+        if device is not None:
+            why = f"the model is on {device}, and kernels run on the CPU"
             continue
         why = _no_compiler() or ""
         if not why:

@@ -23,6 +23,11 @@ from ..o3 import _TYPE_OF
 LARGE = 32 << 20
 
 
+def has_forward_of(module: torch.nn.Module, package: str) -> bool:
+    """Is its forward the package's own?  That of a class derived elsewhere may differ."""
+    return type(module).forward.__module__.split(".")[0] == package
+
+
 class Last:
     """A base of last layers: forward gives on what a convolution will multiply by weft_matrix().
 

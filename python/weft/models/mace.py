@@ -17,7 +17,7 @@ from mace.modules.symmetric_contraction import SymmetricContraction
 from torch.autograd.forward_ad import unpack_dual
 
 from ._radial import take_last
-from ._specs import Specs
+from ._specs import Specs, has_forward_of
 from .._irreps import tell
 from .._o3 import _spec
 from .._torch import function, is_traced, run
@@ -92,8 +92,10 @@ class Contraction(SymmetricContraction):
 
 
 def _fuse(block: InteractionBlock) -> bool:
+    """Only in blocks of MACE itself: others may do more with the weights of edges, or know nothing of
+    conv_fusion."""
     tp = getattr(block, "conv_tp", None)
-    if type(tp) is not TensorProduct or hasattr(block, "conv_fusion"):
+    if type(tp) is not TensorProduct or hasattr(block, "conv_fusion") or not has_forward_of(block, "mace"):
         return False
     tp.__class__ = Convolution
     block.conv_fusion = "weft"

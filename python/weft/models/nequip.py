@@ -12,7 +12,7 @@ from nequip.nn._tp_scatter_base import TensorProductScatter
 from nequip.nn.interaction_block import InteractionBlock
 from nequip.nn.mlp import ScalarLinearLayer
 
-from ._specs import Last, Specs
+from ._specs import Last, Specs, has_forward_of
 
 
 class Scatter(Specs, TensorProductScatter):
@@ -41,7 +41,8 @@ def replace(model: torch.nn.Module, fuse: Optional[bool]) -> List[Tuple[str, str
     out = []
     for name, module in model.named_modules():
         tp = getattr(module, "tp_scatter", None)
-        if isinstance(module, InteractionBlock) and type(tp) is TensorProductScatter:
+        if isinstance(module, InteractionBlock) and type(tp) is TensorProductScatter and (
+                has_forward_of(module, "nequip")):
             tp.__class__ = Scatter
             radial = _take_last(module, fuse)
             out.append((name + ".tp_scatter", f"convolution over edges, {tp.feature_irreps_in} -> "

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import List, Optional, Tuple
 
 import torch
+from e3nn.o3 import TensorProduct
 from sevenn import _keys as KEY
 from sevenn.nn.convolution import IrrepsConvolution
 
@@ -39,7 +40,7 @@ class Convolution(Specs, IrrepsConvolution):
 def replace(model: torch.nn.Module, fuse: Optional[bool]) -> List[Tuple[str, str]]:
     out = []
     for name, module in model.named_modules():
-        if type(module) is IrrepsConvolution and module.layer_instantiated:
+        if type(module) is IrrepsConvolution and type(module.convolution) is TensorProduct:
             module.__class__ = Convolution
             radial = take_last(module, module.weight_nn, fuse)
             out.append((name, f"convolution over edges, {module.convolution_kwargs['irreps_in1']} -> "

@@ -230,3 +230,30 @@ def test_a_contraction_is_not_judged_by_the_weights_that_it_has(double):
             part.U_matrix_3.mul_(1.5)
         report = bed.replace()
         assert not report and type(bed.fast) is SymmetricContraction
+
+
+def test_blocks_of_others_keep_what_they_compute(double):
+    """A block with a forward of its own may use the weights of edges in its own way."""
+
+    class Block(modules.interaction_classes["RealAgnosticResidualInteractionBlock"]):
+        def forward(self, node_attrs, node_feats, edge_attrs, edge_feats, edge_index, **more):
+            weights = torch.tanh(self.conv_tp_weights(edge_feats))
+            mji = self.conv_tp(self.linear_up(node_feats)[edge_index[0]], edge_attrs, weights)
+            message = torch.zeros(len(node_feats), mji.shape[1]).index_add(0, edge_index[1], mji)
+            return self.reshape(self.linear(message)), self.skip_tp(node_feats, node_attrs)
+
+    stock = make()
+    for block in stock.interactions:
+        block.__class__ = Block
+    fast = copy.deepcopy(stock)
+    report = weft.accelerate(fast, fuse_radial=True)
+    assert {r.what.split(",")[0] for r in report.replaced} == {"symmetric contraction"}
+    want, got = (m(batch())["forces"] for m in (stock, fast))
+    torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-12)
+
+
+def test_models_that_are_not_on_the_cpu_stay_as_they_are():
+    model = make().to("meta")
+    report = weft.accelerate(model)
+    assert not report and "is on meta" in report.why
+    assert not any("weft" in type(m).__module__ for m in model.modules())
