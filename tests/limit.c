@@ -5,8 +5,9 @@
  * when they have used CPU seconds of processor time together, or after WALL seconds on the clock.
  * Processor time does not depend on what else the machine does; the clock catches a hang.  The file
  * REPORT gets "processor-seconds wall-seconds".  The exit code is the command's (128 + N for signal
- * N), or 124 at a limit.  With WEFT_LIMIT_MB in the environment their memory is limited too.  What the command leaves running is ended too.  The runner of the tests
- * compiles this file, before any other part of the project exists.
+ * N), or 124 at a limit.  With WEFT_LIMIT_MB in the environment their memory is
+ * limited too.  What the command leaves running is ended.  The runner of the tests compiles this
+ * file, before any other part of the project exists.
  *
  * Orphans of the command become children of this process (PR_SET_CHILD_SUBREAPER).  So the tree of
  * processes below this one is complete, and the time of a process is always counted once: by its
@@ -118,7 +119,7 @@ static bool is_ours(const Tree *t, int pid)
     return false;
 }
 
-/* Marks the processes below this one: each round finds the children of those that the last found. */
+/* Marks the processes below this one: a round finds the children of those that the last found. */
 static void mark_ours(Tree *t)
 {
     for (bool more = true; more;) {

@@ -16,12 +16,12 @@ set -u
 cd "$(dirname "$0")/.."
 tier=${1:-fast} part=${2:-}
 seed=${WEFT_TEST_SEED:-1}
-# Percent of the random cases: in release builds, and in those with sanitizers.  The counts that
-# docs/testing.md promises are those of the long tier; the full tier runs at least a tenth of each.
+# scale: percent of the random cases.  The counts that docs/testing.md promises are those of the long
+# tier; the full tier runs at least a tenth of each.
 case $tier in
-fast) scale=2 checked=1 ;;
-full) scale=10 checked=2 ;;
-long) scale=100 checked=20 seed=${WEFT_TEST_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')} ;;
+fast) scale=2 ;;
+full) scale=10 ;;
+long) scale=100 seed=${WEFT_TEST_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')} ;;
 *) echo "usage: $0 fast|full|long [PART]" >&2; exit 2 ;;
 esac
 export WEFT_TEST_SEED=$seed WEFT_TEST_SCALE=$scale
@@ -40,14 +40,18 @@ row() {
     names+=("$1") limits+=("$3") afters+=("$after") commands+=("$5")
 }
 
+# at PERCENT: the scale of a suite that runs so many percent in the long tier, and a tenth of it before.
+at() { echo "WEFT_TEST_SCALE=$((($1 * scale + 99) / 100))"; }
+
 table() { # what takes longest comes first, so that the two lanes end together
     local r=build/release a=build/asan t=build/tsan race=-fsanitize=thread f n reader first first_asan
-    local asan="WEFT_TEST_SCALE=$checked $a" compile="kernel conv compensate" # tests that compile
+    local compile="kernel conv compensate" # tests that compile
     row tools               full  300 -              "bash tests/tools.sh"
     row build               fast  600 -              "tests/tree.sh release"
     row build-asan          full  900 -              "tests/tree.sh asan"
     row build-tsan          full  600 -              "tests/tree.sh tsan"
 
+    row mutate              long 14400 -             "bash tests/mutate.sh 60 $seed"
     row bare                full! 300 build          "bash tests/bare.sh quick"
     row bare                long 7200 -              "bash tests/bare.sh full"
     row coverage            long 1800 -              "tests/coverage.sh"
@@ -61,16 +65,16 @@ table() { # what takes longest comes first, so that the two lanes end together
         row "asan/fuzz/$reader" full  600 build-asan "$a/weft_fuzz $reader ${scale}0000 $seed"
     done
     row kernel              fast 1800 build          "$r/weft_kernel"
-    row asan/kernel         full  900 build-asan     "$asan/weft_kernel"
-    row tsan/kernel         full  600 build-tsan     "WEFT_TEST_SCALE=$checked $t/weft_kernel"
+    row asan/kernel         full  900 build-asan     "$(at 10) $a/weft_kernel"
+    row tsan/kernel         full  600 build-tsan     "$(at 2) $t/weft_kernel"
     row sched               fast 1200 build          "$r/weft_sched all examples/*.weft"
-    row asan/sched          full 1200 build-asan     "$asan/weft_sched all examples/*.weft"
+    row asan/sched          full 1200 build-asan     "$(at 5) $a/weft_sched all examples/*.weft"
     row stage               fast 1200 build          "$r/weft_stage"
-    row asan/stage          full 1200 build-asan     "$asan/weft_stage"
+    row asan/stage          full 1200 build-asan     "$(at 25) $a/weft_stage"
     row grad                fast  900 build          "$r/weft_grad all examples"
-    row asan/grad           full  900 build-asan     "$asan/weft_grad all examples"
+    row asan/grad           full  900 build-asan     "$(at 10) $a/weft_grad all examples"
     row random              fast  600 build          "$r/weft_random"
-    row asan/random         full  600 build-asan     "$asan/weft_random"
+    row asan/random         full  600 build-asan     "$(at 10) $a/weft_random"
     row kernel/neon         full! 900 -              "bash tests/neon.sh 30 tests/kernel/cases/*.weft"
     row kernel/neon         long 1800 -              "bash tests/neon.sh"
     row kernel/native       full 1800 build          "$r/weft_kernel run ${scale}0 $((seed + 30000)) fast 250"
@@ -80,8 +84,8 @@ table() { # what takes longest comes first, so that the two lanes end together
     row kernel/selftest     full  400 build          "$r/weft_kernel selftest"
     row unit                fast! 300 build          "WEFT_TEST_SHARE='5 $compile' $r/weft_unit"
     row unit                full  900 build          "$r/weft_unit"
-    row asan/unit           full! 900 build-asan     "WEFT_TEST_SHARE='3 $compile' $asan/weft_unit"
-    row asan/unit           long 1200 build-asan     "$asan/weft_unit"
+    row asan/unit           full! 900 build-asan     "WEFT_TEST_SHARE='3 $compile' $(at 25) $a/weft_unit"
+    row asan/unit           long 1200 build-asan     "$(at 25) $a/weft_unit"
     row valgrind            full! 900 build          "WEFT_TEST_SHARE=10 tests/valgrind.sh $r/weft_unit"
     row valgrind            long 3600 build          "tests/valgrind.sh $r/weft_unit"
     row clang               full! 900 -              "WEFT_TEST_SHARE='10 $compile' tests/tree.sh clang-unit build/clang/weft_unit"
@@ -89,18 +93,18 @@ table() { # what takes longest comes first, so that the two lanes end together
     row analyzer            full! 600 -              "bash tests/analyzer.sh base io jit"
     row analyzer            long  900 -              "bash tests/analyzer.sh"
     row jit                 fast  600 build          "$r/weft_jit"
-    row asan/jit            full  600 build-asan     "$asan/weft_jit"
-    row tsan/run            full  400 build-tsan     "WEFT_TEST_SCALE=$checked $t/weft_unit test_run"
+    row asan/jit            full  600 build-asan     "$(at 10) $a/weft_jit"
+    row tsan/run            full  400 build-tsan     "$(at 5) $t/weft_unit test_run"
     row tsan/parts          full  400 build-tsan     "WEFT_CFLAGS=$race $t/weft_unit test_kernel_parts"
-    row tsan/calls          full  400 build-tsan     "WEFT_TEST_SCALE=$checked WEFT_CFLAGS=$race $t/weft_unit test_kernel_threads"
-    row tsan/jit            full  400 build-tsan     "WEFT_TEST_SCALE=$checked $t/weft_jit threads"
+    row tsan/calls          full  400 build-tsan     "$(at 5) WEFT_CFLAGS=$race $t/weft_unit test_kernel_threads"
+    row tsan/jit            full  400 build-tsan     "$(at 5) $t/weft_jit threads"
     row golden              fast  120 build          "$r/weft_golden tests/golden"
     row asan/golden         full  240 build-asan     "$a/weft_golden tests/golden"
     row fail                fast  240 build          "$r/weft_fail"
     row asan/fail           full  400 build-asan     "$a/weft_fail"
     for f in tests/cli/*.sh; do # with no script at all this is a row that fails
         n=$(basename "$f" .sh) first=fast first_asan=full
-        case $n in bench | tune) first=full first_asan=long ;; esac # they compile much
+        case $n in bench | examples | tune) first=full first_asan=long ;; esac # they compile much
         row "cli/$n"        $first 240 build         "WEFT=\$PWD/$r/weft bash $f"
         row "asan/cli/$n"   $first_asan 400 build-asan "WEFT=\$PWD/$a/weft bash $f"
     done

@@ -10,5 +10,5 @@ cd "$(dirname "$0")/.."
 . tests/tool.sh
 install_tools "${!package[@]}" || echo "not every tool can be installed here"
 for tool in "${!package[@]}"; do
-    if command -v "$tool" >/dev/null; then echo "$tool: $(command -v "$tool")"; else echo "$tool: missing"; fi
+    echo "$tool: $(command -v "$tool" || echo missing)"
 done

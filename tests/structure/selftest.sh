@@ -205,6 +205,53 @@ part "runner: names what was skipped"
 rows 'row a fast 9 z true; row b fast 9 - true';                                 runner '1 passed, 1 failed' 1 "a row that waits for none"
 rows 'row a fast 9 - "echo skipped: x: why"';                                    runner '0 passed, 0 failed, 1 skipped' 1 "a run that tests nothing"
 
+# The engine of mutants: every change of this file, and none in what it has to leave alone.
+cat >"$tmp/p.c" <<'END'
+#include <assert.h>
+#define N 3
+enum { LIMIT = 7 };
+/* if (a < 1) f(); */
+static const int table[] = { 1, 2, 3 };
+static int f(int a, int b)
+{
+    static const char *const words[] = { "x < 1", "y" };
+    char text[120];
+    int left = 4;
+
+    assert(a < 5);
+    for (int i = 0; i < b; i++)
+        left += a - i;
+    if (left > 10 && text[0] != ';')
+        return f(b, left);
+    switch (a) {
+    case 1: left = words[a][2]; break;
+    default: left--;
+    }
+    do
+        left /= 2;
+    while (left >= LIMIT);
+    return left + table[b % N];
+}
+END
+cc -std=c11 -D_GNU_SOURCE "$real/tests/mutate.c" -o "$tmp/mutate" || bad "the engine does not compile"
+"$tmp/mutate" list "$tmp/p.c" >"$tmp/changes"
+counts() { cut -f4 "$tmp/changes" | sort | uniq -c | awk '{ printf "%s %s, ", $2, $1 }'; }
+[ "$(counts)" = "constant 7, drop 5, negate 3, relate 3, swap 6, " ] || bad "found: $(counts)"
+cut -f3 "$tmp/changes" | grep -qvxE '1[03-68-9]|2[2-4]' && bad "a change in a line that is to be left alone"
+while IFS=$'\t' read -r file k line op before after; do
+    "$tmp/mutate" apply "$file" "$k" >"$tmp/q.c" || bad "change $k is not made"
+    cc -w -c -o "$tmp/q.o" "$tmp/q.c" || bad "change $k is no C: $after"
+    [ "$(diff "$file" "$tmp/q.c" | grep '^>' | sed 's/^> *//')" = "$after" ] || bad "change $k is not this line alone: $after"
+done <"$tmp/changes"
+for change in 'for (int i = 0; !(i < b); i++)' 'for (int i = 0; i <= b; i++)' 'left += i - a;' \
+    'return f(left, b);' 'case 1: (void)0; break;' 'left /= 3;'; do
+    cut -f6 "$tmp/changes" | grep -qxF "$change" || bad "this change is missing: $change"
+done
+[ "$("$tmp/mutate" draw 9 5 "$tmp/p.c" | sort -u | wc -l)" = 9 ] || bad "nine different changes are not drawn"
+[ "$("$tmp/mutate" draw 9 5 "$tmp/p.c")" = "$("$tmp/mutate" draw 9 5 "$tmp/p.c")" ] || bad "a seed does not give the same"
+[ "$("$tmp/mutate" draw 9 5 "$tmp/p.c")" != "$("$tmp/mutate" draw 9 6 "$tmp/p.c")" ] || bad "another seed gives the same"
+part "mutants"
+
 # The harness, on tests that fail.
 cat >"$tmp/fails.c" <<'END'
 #include "unit/test.h"

@@ -1,0 +1,220 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+#
+# tests/mutate.sh [N [SEED]]: do the tests notice a slip?  Draws N mutants (60) of the compiler's code
+# by tests/mutate.c, with five operators: a condition negated, < for <=, a statement dropped,
+# operands swapped, a constant changed.  Each mutant meets the suites of its folder, then golden,
+# stage, sched and kernel at 10 %, until one fails; only one that survives those meets the other
+# suites of `make test`.  Ends with the score and fails when less than 95 % of the mutants are
+# killed.  Those that tests/mutants.txt lists, with the proof that they compute the same, do not
+# count.
+#
+# tests/mutate.sh one FILE K runs mutant number K of FILE alone and keeps its programs and logs.
+#
+# The sources are never touched.  A mutant is one object, compiled into build/mutate/ID and linked
+# in front of the library of build/release (or build/asan), so that the linker has no use for the
+# object of that file in the library.
+set -u
+cd "$(dirname "$0")/.."
+. tests/limit.sh
+work=$PWD/build/mutate lanes=${WEFT_LANES:-2}
+folders=(lower sched emit jit format grad)
+export WEFT_LIMIT_MB=6000 # a loop that never ends may fill the memory before its time is over
+
+# suites FOLDER: those of the folder, then the common ones.
+suites() {
+    case $1 in
+    lower) echo unit/test_lower unit/test_within unit/test_stages unit/test_made unit/test_search ;;
+    sched) echo unit/test_steps unit/test_sched unit/test_kernel_schedule ;;
+    emit) echo unit/test_export unit/test_kernel_functions ;;
+    jit) echo unit/test_jit jit ;;
+    format) echo unit/test_format unit/test_layout unit/test_pack ;;
+    grad) echo unit/test_grad grad ;;
+    esac
+    echo golden stage sched kernel
+}
+
+# What is left of `make test` for a survivor.
+rest() {
+    local f
+    echo unit kernel/examples random grad jit fail kernel/variants kernel/native
+    for f in tests/cli/*.sh; do echo "cli/$(basename "$f" .sh)"; done
+    [ ! -x .venv/bin/pytest ] || echo python
+    echo asan/golden asan/stage asan/unit asan/grad asan/kernel asan/fail
+}
+
+# command SUITE: $p is the folder of the mutant's programs.
+command_of() {
+    local all='examples/*.weft tests/kernel/cases/*.weft' name=${1#asan/}
+    case $name in
+    golden) echo '$p/weft_golden tests/golden' ;;
+    sched) echo '$p/weft_sched all examples/*.weft' ;;
+    grad) echo '$p/weft_grad all examples' ;;
+    kernel/examples) echo "\$p/weft_kernel files cc $all" ;;
+    kernel/variants) echo "\$p/weft_kernel variants $all" ;;
+    kernel/native) echo '$p/weft_kernel run 100 30001 fast 250' ;;
+    unit/*) echo "\$p/weft_unit ${name#unit/}" ;;
+    cli/*) echo "WEFT=\$p/weft bash tests/$name.sh" ;;
+    python) echo 'WEFT_LIBRARY=$p/libweft.so .venv/bin/python -m pytest -q -x -p no:cacheprovider' \
+        'tests/python --ignore tests/python/o3 --ignore tests/python/o3_04' ;;
+    *) echo "\$p/weft_$name" ;;
+    esac
+}
+
+program_of() {
+    case ${1#asan/} in
+    cli/*) echo weft ;;
+    python) echo libweft.so ;;
+    *) set -- "${1#asan/}"; echo "weft_${1%%/*}" ;;
+    esac
+}
+
+tree_of() { case $1 in asan/*) echo asan ;; *) echo release ;; esac; }
+objects() { find "build/$1/CMakeFiles/$2.dir" -name '*.o' | sort; }
+name_of() { echo "${1//\//-}"; } # of the files of a suite
+
+# compile ID TREE: the mutant in build/mutate/ID; false when it is no C.
+compile() {
+    local at=$work/$1/$2 file flags
+    [ ! -f "$work/$1/file" ] || [ -f "$at/mutant.o" ] && return
+    file=$(cat "$work/$1/file")
+    mkdir -p "$at"
+    flags=$(sed -n 's/^C_[A-Z]* = //p' "build/$2/CMakeFiles/weft_objects.dir/flags.make" |
+        tr '\n' ' ')
+    # Types have to fit: a pointer for a number is no slip that a compiler lets pass.
+    eval "cc $flags -w -Wno-error -Werror=int-conversion -Werror=incompatible-pointer-types \
+        -I\"$(dirname "$file")\" -c \"$work/$1/$(basename "$file")\" -o \"$at/mutant.o\"" \
+        >"$at/compile.log" 2>&1
+}
+
+# link ID TREE PROGRAM
+link() {
+    local at=$work/$1/$2 t=build/$2 mutant= file=none sanitize= libs="-lm -lpthread -ldl"
+    [ -x "$at/$3" ] && return
+    mkdir -p "$at"
+    compile "$1" "$2" || return
+    [ ! -f "$work/$1/file" ] || { mutant=$at/mutant.o file=$(cat "$work/$1/file"); }
+    [ "$2" != asan ] || sanitize="-fsanitize=address,undefined -fno-sanitize-recover=all"
+    case $3 in
+    weft) cc $sanitize $(objects "$2" weft_cli) $mutant $t/libweft.a $libs -o "$at/$3" ;;
+    libweft.so)
+        cc -shared $mutant $(objects "$2" weft_objects | grep -vF "/$file.o") $libs -o "$at/$3" ;;
+    *) cc $sanitize $(objects "$2" "$3") $mutant $t/libweft_testkit.a $t/libweft.a $libs \
+        -o "$at/$3" ;;
+    esac
+}
+
+# Mutants run in a space of processes of their own, where the machine has that: one that ends
+# processes by mistake then ends none but its own.
+apart="unshare -pf --mount-proc"
+$apart true 2>/dev/null || apart="unshare -Urpf --mount-proc"
+$apart true 2>/dev/null || apart=
+
+# run ID SUITE SECONDS of processor time
+run() {
+    local at=$work/$1 tree scale=10
+    tree=$(tree_of "$2")
+    [ "$tree" = release ] || scale=2
+    link "$1" "$tree" "$(program_of "$2")" || return 200
+    mkdir -p "$at/tmp" "$at/cache"
+    p=$at/$tree HOME=$at TMPDIR=$at/tmp WEFT_CACHE_DIR=$at/cache WEFT_TEST_SEED=1 \
+        WEFT_TEST_SCALE=$scale build/limit "$3" $((10 * $3)) "$at/$(name_of "$2").time" \
+        $apart bash -c "$(command_of "$2"); exit" >"$at/$(name_of "$2").log" 2>&1 </dev/null
+}
+
+# limit_of SUITE: three times the processor time that it takes without a mutant.  The first that
+# asks has it measured; it has to pass then.
+limit_of() {
+    local time tree
+    tree=$(tree_of "$1")
+    time=$work/base/$(name_of "$1").time
+    (   flock 7
+        [ "$tree" = release ] || tests/tree.sh "$tree" >&2 || exit 1
+        [ "$time" -nt "build/$tree/libweft.a" ] || run base "$1" 3600 || { rm -f "$time"; exit 1; }
+    ) 7>"$work/base/$(name_of "$1").lock" || return
+    awk '{ print int(3 * $1) + 10 }' "$time"
+}
+
+# trial ID FOLDER: prints what kills the mutant, and after how many seconds of processor time.
+trial() {
+    local s code limit
+    for s in $(suites "$2") $(rest); do
+        limit=$(limit_of "$s") || { echo "not tried: $s fails without a mutant"; return; }
+        code=0
+        run "$1" "$s" "$limit" || code=$?
+        [ $code != 0 ] || continue
+        [ $code != 200 ] || { echo "not tried: $(program_of "$s") does not link"; return; }
+        [ $code != 124 ] || s="$s (a limit)"
+        echo "killed by $s after $(awk '{ t += $1 } END { printf "%.0f", t }' "$work/$1"/*.time) s"
+        return
+    done
+    echo survived
+}
+
+# choose ID FILE K: sets up build/mutate/ID; false when the mutant is no C.
+choose() {
+    rm -rf "${work:?}/$1"
+    mkdir -p "$work/$1"
+    "$work/engine" apply "$2" "$3" >"$work/$1/$(basename "$2")" && echo "$2" >"$work/$1/file" &&
+        compile "$1" release
+}
+
+# Whether a mutant is proved to compute the same: FILE OPERATOR BEFORE AFTER.
+is_listed() {
+    awk -F '\t' -v f="$1" -v o="$2" -v a="$3" -v b="$4" '
+        $1 == f && $2 == o { before = $3 == a; next }
+        before && $0 == "\t" b { found = 1 }
+        { before = 0 }
+        END { exit !found }' tests/mutants.txt
+}
+
+prepare() {
+    limit_build && tests/tree.sh release || exit 1
+    [ -f build/release/CMakeFiles/weft_objects.dir/flags.make ] ||
+        { echo "skipped: mutants: the build trees are not of make"; exit 0; }
+    mkdir -p "$work/base"
+    cc -std=c11 -D_GNU_SOURCE -O1 tests/mutate.c -o "$work/engine" || exit 1
+    find "$work/base" -name 'weft*' ! -newer build/release/libweft.a -delete
+}
+
+case ${1:-} in
+--trial) # ID FILE LINE OPERATOR BEFORE AFTER
+    how=equivalent
+    is_listed "$3" "$5" "$6" "$7" || how=$(trial "$2" "$(basename "$(dirname "$3")")")
+    printf '%s:%s  %s  %s\n    %s\n    %s\n' "$3" "$4" "$5" "$how" "$6" "$7"
+    echo "$how" >>"$work/result.txt"
+    [ "$how" = survived ] || rm -rf "${work:?}/$2"
+    exit 0 ;;
+one) # FILE K
+    prepare
+    choose one "$2" "$3" || { echo "the mutant is no C"; exit 3; }
+    trial one "$(basename "$(dirname "$2")")"
+    exit ;;
+esac
+
+n=${1:-60} seed=${2:-1} drawn=0 begun=$SECONDS
+prepare
+# More are drawn than are wanted, as some are no C.
+"$work/engine" draw $((4 * n)) "$seed" $(for f in "${folders[@]}"; do ls src/"$f"/*.c; done) \
+    >"$work/drawn.txt"
+: >"$work/result.txt"
+while [ $drawn -lt "$n" ] && IFS=$'\t' read -r file k line op before after; do
+    choose $((drawn + 1)) "$file" "$k" || continue
+    drawn=$((drawn + 1))
+    printf '%s\0' $drawn "$file" "$line" "$op" "$before" "$after"
+done <"$work/drawn.txt" >"$work/chosen.bin"
+xargs -0 -n 6 -P "$lanes" bash "$0" --trial <"$work/chosen.bin"
+
+killed=$(grep -c '^killed' "$work/result.txt") survived=$(grep -c '^survived' "$work/result.txt")
+same=$(grep -c '^equivalent' "$work/result.txt")
+tried=$((killed + survived))
+echo "seed $seed: $n mutants in $((SECONDS - begun)) s:" \
+    "$killed killed, $same equivalent, $survived survived"
+awk -v k="$killed" -v n=$tried 'BEGIN { printf "score %.1f %%\n", n ? 100 * k / n : 0 }'
+if [ $((tried + same)) = "$n" ] && [ $((100 * killed)) -ge $((95 * tried)) ]; then
+    echo "1 passed, 0 failed"
+else
+    echo "0 passed, 1 failed"
+    exit 1
+fi
