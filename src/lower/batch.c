@@ -16,7 +16,8 @@ typedef struct Batch {
     const Node *phase;
     int lanes;
     Type type;
-    Memo kept, met, inlined; /* inlined: by the use of a let, its value without lets */
+    Kept kept;
+    Memo met, inlined; /* inlined: by the use of a let, its value without lets */
     int operations;
     Local **let; /* those that are read in loops, */
     int n, cap;

@@ -5,25 +5,14 @@
  * multiply-adds, and reach memory once.  (What is read twice is one expression already.) */
 #include "lower/lower_int.h"
 
+#include <stdlib.h>
+
 enum { MOST_DEPTH = 250 }; /* of a sum, which nests; more terms are another store */
 
 static bool can_begin(const Node *n)
 {
     return n->kind == N_STORE && (n->op == A_ADD || n->op == A_SET) && n->nat == 0 &&
            n->out->op == OP_cell && n->out->type >= T_f32 && ir_is_float(n->value);
-}
-
-static bool can_join(const Node *n, const Node *first, const Expr *sum)
-{
-    return n->op == A_ADD && n->out == first->out &&
-           (n->value->type == sum->type || sum->op == OP_real);
-}
-
-/* Whether the two stores may trade places: sums into one element, or certainly different ones. */
-static bool may_pass(const Node *a, const Node *b)
-{
-    return a->out->buf != b->out->buf || (a->out == b->out && b->op == A_ADD) ||
-           lower_differ(a->out->arg[0], b->out->arg[0]);
 }
 
 static Expr *sum_of(Prog *p, Expr *sum, Expr *term)
@@ -35,42 +24,137 @@ static Expr *sum_of(Prog *p, Expr *sum, Expr *term)
     return ir_op2(p, OP_add, sum, term);
 }
 
-/* Joins to body[i] the later stores of the same element, as far as nothing stands between: no
- * store of what may be the same element, and none that reads what the phase writes. */
-static Node *join_from(Prog *p, Node *phase, Node *const *body, int n, int i, bool *done)
-{
-    Memo kept = { 0 };
-    Node c = *body[i];
-    Expr *sum = c.value;
+typedef struct Store { /* of a block */
+    const Node *node;
+    int at; /* in the body */
+    const Expr *base; /* of its index, which is that and a constant; NULL: a constant alone */
+    int64_t constant;
+    int same; /* the next store in the body to the same array, base and constant; or the end */
+    int other; /* the next one to the same array with another base; or the end */
+    int end;   /* the next node that no store may pass; or the end */
+} Store;
 
-    for (int k = i + 1; k < n; k++) {
-        if (!can_begin(body[k]) || !may_pass(body[i], body[k]) ||
-            !lower_is_kept(p, phase, body[k]->value, &kept))
-            break;
-        if (!done[k] && can_join(body[k], body[i], sum)) {
-            if (sum->depth >= MOST_DEPTH)
-                break;
-            sum = sum_of(p, sum, body[k]->value);
-            done[k] = true;
-        }
-    }
-    c.value = sum;
-    return loop_node(p, &c);
+static int order(const void *a, const void *b)
+{
+    const Store *x = *(const Store *const *)a, *y = *(const Store *const *)b;
+    int64_t key[4][2] = { { x->node->out->buf->id, y->node->out->buf->id },
+                          { x->base == NULL ? -1 : (int64_t)x->base->id,
+                            y->base == NULL ? -1 : (int64_t)y->base->id },
+                          { x->constant, y->constant },
+                          { x->at, y->at } };
+    int i = 0;
+
+    while (i < 3 && key[i][0] == key[i][1])
+        i++;
+    return (key[i][0] > key[i][1]) - (key[i][0] < key[i][1]);
 }
 
-static Node *block(Prog *p, Node *phase, Node *n)
+static int order_in_array(const void *a, const void *b)
 {
+    const Store *x = *(const Store *const *)a, *y = *(const Store *const *)b;
+    int p = x->node->out->buf->id, q = y->node->out->buf->id;
+
+    return p != q ? (p > q) - (p < q) : (x->at > y->at) - (x->at < y->at);
+}
+
+/* Fills in `same` and `other` of all stores. */
+static void link_stores(Prog *p, Store *store, int n)
+{
+    Store **sorted = arena_array(p->arena, n, sizeof *sorted);
+
+    for (int i = 0; i < n; i++)
+        sorted[i] = &store[i];
+    if (n > 1)
+        qsort(sorted, (size_t)n, sizeof *sorted, order);
+    for (int i = 0; i + 1 < n; i++) {
+        const Store *x = sorted[i], *y = sorted[i + 1];
+
+        if (x->node->out->buf == y->node->out->buf && x->base == y->base &&
+            x->constant == y->constant)
+            sorted[i]->same = y->at;
+    }
+    if (n > 1)
+        qsort(sorted, (size_t)n, sizeof *sorted, order_in_array);
+    for (int i = n - 2; i >= 0; i--) {
+        const Store *x = sorted[i], *y = sorted[i + 1];
+
+        if (x->node->out->buf == y->node->out->buf)
+            sorted[i]->other = x->base == y->base ? y->other : y->at;
+    }
+}
+
+typedef struct Block { /* the nodes of one body */
+    Prog *p;
+    const Node *phase;
+    Kept *kept;
+    Node *const *body;
+    int n;
+    Store *store; /* of those that can begin a sum */
+    int *number;  /* by place in the body: of its store */
+    bool *done;   /* by place: it is a part of an earlier sum */
+} Block;
+
+/* No store passes one that reads what the phase writes, or a node that is no store. */
+static void find_stores(Block *b)
+{
+    int n = 0, end = b->n;
+
+    b->store = arena_array(b->p->arena, b->n, sizeof *b->store);
+    b->number = arena_array(b->p->arena, b->n, sizeof *b->number);
+    b->done = arena_array(b->p->arena, b->n, sizeof *b->done);
+    for (int i = 0; i < b->n; i++)
+        if (can_begin(b->body[i])) {
+            Store *s = &b->store[b->number[i] = n++];
+
+            *s = (Store){ .node = b->body[i], .at = i, .same = b->n, .other = b->n };
+            s->base = lower_split_index(b->body[i]->out->arg[0], &s->constant);
+        }
+    for (int i = b->n - 1; i >= 0; i--) {
+        if (can_begin(b->body[i]))
+            b->store[b->number[i]].end = end;
+        if (!can_begin(b->body[i]) || !lower_is_kept(b->p, b->phase, b->body[i]->value, b->kept))
+            end = i;
+    }
+    link_stores(b->p, b->store, n);
+}
+
+/* Joins to body[i] the later stores of the same element, as far as nothing stands between: no
+ * store of what may be the same element, and none that reads what the phase writes. */
+static Node *join_from(Block *b, int i)
+{
+    const Store *s = &b->store[b->number[i]];
+    int end = s->other < s->end ? s->other : s->end;
+    Node c = *b->body[i];
+    Expr *sum = c.value;
+
+    for (int k = s->same; k < end; k = b->store[b->number[k]].same) {
+        const Node *n = b->body[k];
+
+        if (n->out != c.out || n->op != A_ADD)
+            break;
+        if (b->done[k] || (n->value->type != sum->type && sum->op != OP_real))
+            continue;
+        if (sum->depth >= MOST_DEPTH)
+            break;
+        sum = sum_of(b->p, sum, n->value);
+        b->done[k] = true;
+    }
+    c.value = sum;
+    return loop_node(b->p, &c);
+}
+
+static Node *block(Prog *p, const Node *phase, Kept *kept, const Node *n)
+{
+    Block b = { .p = p, .phase = phase, .kept = kept, .body = n->body, .n = n->nbody };
     Node c = *n;
     NodeList body = { 0 };
-    bool *done = arena_array(p->arena, n->nbody, sizeof *done);
 
+    find_stores(&b);
     for (int i = 0; i < n->nbody; i++)
-        if (can_begin(n->body[i])) {
-            if (!done[i])
-                lower_append(p, &body, join_from(p, phase, n->body, n->nbody, i, done));
-        } else {
-            lower_append(p, &body, block(p, phase, n->body[i]));
-        }
+        if (!can_begin(n->body[i]))
+            lower_append(p, &body, block(p, phase, kept, n->body[i]));
+        else if (!b.done[i])
+            lower_append(p, &body, join_from(&b, i));
     c.body = body.node;
     c.nbody = body.n;
     return loop_node(p, &c);
@@ -78,7 +162,10 @@ static Node *block(Prog *p, Node *phase, Node *n)
 
 void lower_blocks(Kernel *k)
 {
-    for (int i = 0; i < k->n; i++)
-        k->phase[i] = block(k->p, k->phase[i], k->phase[i]);
+    for (int i = 0; i < k->n; i++) {
+        Kept kept = { 0 };
+
+        k->phase[i] = block(k->p, k->phase[i], &kept, k->phase[i]);
+    }
     lower_done(k, k->p->stage);
 }

@@ -8,11 +8,11 @@
 typedef struct Tests {
     Prog *p;
     const Node *phase;
-    Memo kept;     /* see lower_is_kept */
+    Kept kept;     /* see lower_is_kept */
     Memo known;    /* conditions that hold here, to themselves */
     Expr **learnt; /* the same in order, so that they can be forgotten */
     int n, cap;
-    bool *moving; /* by Local.id: changes in the loop that is being looked at */
+    LocalSet *moving; /* what changes in the loop that is being looked at */
 } Tests;
 
 static void learn(Tests *t, Expr *cond)
@@ -55,7 +55,7 @@ static bool is_moving(Tests *t, Expr *e, Memo *fixed)
 {
     if (*ir_memo(t->p, fixed, e) != NULL)
         return false;
-    if (e->op == OP_local && t->moving[e->local->id])
+    if (e->op == OP_local && lower_has_in(t->moving, e->local))
         return true;
     for (int i = 0; i < e->nargs; i++)
         if (is_moving(t, e->arg[i], fixed))
@@ -86,14 +86,14 @@ static void hoist(Tests *t, const Node *loop, NodeList *body, NodeList *out)
     NodeList left = { 0 };
     Memo fixed = { 0 };
 
-    t->moving[loop->local->id] = true;
+    lower_put_in(t->moving, loop->local);
     for (int i = 0; i < body->n; i++) {
         Node *n = body->node[i], moved;
         Expr *e = n->kind == N_CHECK ? n->cond : n->kind == N_LET ? n->value : NULL;
 
         if (e == NULL || is_moving(t, e, &fixed) || !lower_is_kept(t->p, t->phase, e, &t->kept)) {
             if (n->kind == N_LET)
-                t->moving[n->local->id] = true;
+                lower_put_in(t->moving, n->local);
             lower_append(t->p, &left, n);
             continue;
         }
@@ -143,14 +143,15 @@ static NodeList check_list(Tests *t, Node *const *n, int count)
 
 void lower_checks(Kernel *k)
 {
+    LocalSet moving = { 0 };
     int n = 0;
 
     for (int i = 0; i < k->n; i++) {
-        Tests t = { .p = k->p, .phase = k->phase[i] };
+        Tests t = { .p = k->p, .phase = k->phase[i], .moving = &moving };
         NodeList out;
         Node *phase;
 
-        t.moving = arena_array(k->p->arena, k->p->nlocal, sizeof *t.moving);
+        lower_empty_set(k->p, &moving);
         out = check_list(&t, &k->phase[i], lower_has_registers(k->phase[i]) ? 0 : 1);
         phase = lower_has_registers(k->phase[i]) ? k->phase[i] : lower_phase(k->p, &out);
         if (phase != NULL)

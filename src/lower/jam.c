@@ -12,7 +12,7 @@ typedef struct Jam {
     Prog *p;
     const Node *phase;
     int registers; /* that there are */
-    Memo kept;
+    Kept kept;
 } Jam;
 
 /* Whether each iteration of the loop stores in the vector loop to elements beyond those of the one

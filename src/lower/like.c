@@ -19,7 +19,9 @@ typedef struct Like {
     Segments *s;
     Path *path;
     int n;
-    int *at; /* by Expr.id: 1 + its place in the list */
+    Expr **key; /* open addressing: elements, and their places in the list */
+    int *at;
+    uint32_t room;
     Readers *list;
     int nlist, cap;
 } Like;
@@ -29,16 +31,27 @@ static const char *label_of(const Path *path)
     return path->loop->body[0]->label != NULL ? path->loop->body[0]->label : "";
 }
 
-static void note(Like *l, int path, const Expr *e)
+static uint32_t place_of(const Like *l, Expr *e)
 {
+    uint32_t at = e->id & (l->room - 1);
+
+    while (l->key[at] != NULL && l->key[at] != e)
+        at = (at + 1) & (l->room - 1);
+    return at;
+}
+
+static void note(Like *l, int path, Expr *e)
+{
+    uint32_t place = place_of(l, e);
     Readers *r;
 
-    if (l->at[e->id] == 0) {
+    if (l->key[place] == NULL) {
         l->list = arena_grow(l->s->p->arena, l->list, l->nlist, &l->cap, sizeof *l->list);
         l->list[l->nlist] = (Readers){ .n = 0 };
-        l->at[e->id] = ++l->nlist;
+        l->key[place] = e;
+        l->at[place] = l->nlist++;
     }
-    r = &l->list[l->at[e->id] - 1];
+    r = &l->list[l->at[place]];
     for (int i = 0; i < r->n; i++)
         r->common = r->common ||
                     strcmp(label_of(&l->path[r->path[i]]), label_of(&l->path[path])) == 0;
@@ -48,21 +61,29 @@ static void note(Like *l, int path, const Expr *e)
         r->path[r->n++] = path;
 }
 
-/* Whether the two read an element that only loops like them do. */
-static bool are_like(const Like *l, int a, int b)
+/* The later paths that read an element which only loops like path i do, ascending. */
+static int likes_of(const Like *l, int i, int *out)
 {
-    const Path *x = &l->path[a];
-    bool like = false;
+    const Path *x = &l->path[i];
+    int n = 0;
 
-    if (!lower_segment_range(x, &l->path[b]))
-        return false;
-    for (int i = 0; i < x->nmoving && !like; i++) {
-        const Readers *r = &l->list[l->at[x->moving[i]->id] - 1];
+    for (int e = 0; e < x->nmoving; e++) {
+        const Readers *r = &l->list[l->at[place_of(l, x->moving[e])]];
 
-        for (int k = 0; k < r->n && !r->common; k++)
-            like = like || r->path[k] == b;
+        for (int k = 0; k < r->n && !r->common; k++) {
+            int at = n;
+
+            while (at > 0 && out[at - 1] > r->path[k])
+                at--;
+            if (r->path[k] <= i || (at > 0 && out[at - 1] == r->path[k]) ||
+                !lower_segment_range(x, &l->path[r->path[k]]))
+                continue;
+            for (int m = n++; m > at; m--)
+                out[m] = out[m - 1];
+            out[at] = r->path[k];
+        }
     }
-    return like;
+    return n;
 }
 
 static Node *one_loop(Prog *p, const Path *a, const Path *b)
@@ -85,12 +106,13 @@ static void draft(Segments *s, Path *path)
 static Path with_likes(Like *l, int i, bool *gone)
 {
     Path all = l->path[i], more;
-    int *member = arena_array(l->s->p->arena, l->n, sizeof *member);
-    int n = 0, cost = l->path[i].f.cost;
+    int *member = arena_array(l->s->p->arena, (int64_t)all.nmoving * MOST_LIKE, sizeof *member);
+    int n = 0, cost = l->path[i].f.cost, count = likes_of(l, i, member);
 
-    for (int k = i + 1; k < l->n; k++) {
-        if (gone[k] || !are_like(l, i, k) ||
-            !lower_segment_path(l->s, one_loop(l->s->p, &all, &l->path[k]), &more))
+    for (int m = 0; m < count; m++) {
+        int k = member[m];
+
+        if (gone[k] || !lower_segment_path(l->s, one_loop(l->s->p, &all, &l->path[k]), &more))
             continue;
         all = more;
         cost += l->path[k].f.cost;
@@ -109,9 +131,14 @@ int lower_segment_likes(Segments *s, Path *path, int n)
 {
     Like l = { .s = s, .path = path, .n = n };
     bool *gone = arena_array(s->p->arena, n, sizeof *gone);
-    int left = 0;
+    int left = 0, moving = 0;
 
-    l.at = arena_array(s->p->arena, s->p->nexpr, sizeof *l.at);
+    for (int i = 0; i < n; i++)
+        moving += path[i].nmoving;
+    for (l.room = 4; l.room < 2 * (uint64_t)moving;)
+        l.room *= 2;
+    l.key = arena_array(s->p->arena, l.room, sizeof *l.key);
+    l.at = arena_array(s->p->arena, l.room, sizeof *l.at);
     for (int i = 0; i < n; i++) {
         draft(s, &path[i]);
         for (int k = 0; k < path[i].nmoving; k++)

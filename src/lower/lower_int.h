@@ -35,6 +35,8 @@ bool lower_has_registers(const Node *);
 /* The expressions of one node; its body's are not among them. */
 enum { LOWER_SLOTS = 6 + 2 * (IR_MAX_RANK + 1) };
 Node *lower_with_body(Prog *, const Node *, const NodeList *);
+/* An index as a base and a constant; NULL: a constant alone. */
+Expr *lower_split_index(Expr *, int64_t *constant);
 /* Whether two indices are surely not the same; how far they are surely apart, or 0. */
 bool lower_differ(Expr *, Expr *);
 int64_t lower_apart(Expr *, Expr *);
@@ -59,9 +61,30 @@ void lower_done(Kernel *, Stage);                 /* the program is now these ph
 bool lower_uses(Prog *, Expr *, Local *, Memo *); /* the memo: one for each local */
 bool lower_mentions(Prog *, Expr *, Local *);     /* the same, asked once */
 bool lower_has_local(Prog *, Expr *);
-/* Whether e reads nothing that the phase writes, so that it keeps its value while its locals do;
- * the memo: one for each phase. */
-bool lower_is_kept(Prog *, const Node *phase, Expr *e, Memo *);
+/* Whether e reads nothing that the phase writes, so that it keeps its value while its locals do.
+ * What was found is remembered: one for each phase, {0} to begin with. */
+typedef struct Kept {
+    Memo known;
+    bool ready;
+    const Buf **written; /* by the phase, and the locals that it assigns to; both ascend by id */
+    const Local **assigned;
+    int nwritten, nassigned, cap_written, cap_assigned;
+    bool builds;
+} Kept;
+bool lower_is_kept(Prog *, const Node *phase, Expr *e, Kept *);
+/* A set of locals that is emptied for each phase; {0} to begin with. */
+typedef struct LocalSet {
+    int *round, n, now;
+} LocalSet;
+void lower_empty_set(Prog *, LocalSet *); /* room for all locals that there are, and none in it */
+static inline bool lower_has_in(const LocalSet *s, const Local *l)
+{
+    return s->round[l->id] == s->now;
+}
+static inline void lower_put_in(LocalSet *s, const Local *l)
+{
+    s->round[l->id] = s->now;
+}
 Node *lower_renamed(Prog *, Node *); /* a copy with lets of its own */
 
 /* own.c: the loops around a node, the innermost first; whether the ends of a loop are constants;
@@ -83,18 +106,36 @@ Expr *lower_index(Prog *, const LoopIndex *, Expr *local);
 /* The bytes of all that hangs on one position of a slot; 0: that is no constant. */
 int64_t lower_slot_bytes(const Buf *, int slot);
 
-/* own.c, too: the arrays of a phase.  Two phases clash where one writes what the other touches:
- * they cannot change places.  No array may be made between the two calls for them. */
+/* touch.c: the arrays of a phase, ascending by Buf.id.  Two phases clash where one writes what the
+ * other touches: they cannot change places. */
+typedef struct Touch {
+    const Buf *buf;
+    bool read, written;
+} Touch;
 typedef struct Touches {
-    const Prog *p;
-    bool *read, *written; /* of n: buffers, then arrays of passes */
-    int n;
+    Touch *touch;
+    int n, cap;
     bool builds; /* an axis */
 } Touches;
 Touches lower_touched(Prog *, const Node *phase);
-bool lower_does_touch(const Touches *, const Buf *);
-bool lower_does_read(const Touches *, const Touches *other); /* what the other writes */
+Touches lower_touch_both(Prog *, const Touches *, const Touches *); /* of two phases as one */
+const Touch *lower_touch_of(const Touches *, const Buf *);          /* NULL: it does not touch it */
+bool lower_does_read(const Touches *, const Touches *other);        /* what the other writes */
 bool lower_clash(const Touches *, const Touches *, const Buf *but); /* but for this one; or NULL */
+
+/* touch.c, too: the phases of a kernel that mention each array, ascending, as they were when the
+ * lists were made.  Arrays that were made later are in none. */
+typedef struct MentionList {
+    int *phase, n, cap;
+} MentionList;
+typedef struct Mentions {
+    Prog *p;
+    MentionList *of;
+    int n;
+} Mentions;
+Mentions lower_mentioned(const Kernel *);
+const MentionList *lower_mentions_of(const Mentions *, const Buf *);
+int lower_next_mention(const Mentions *, const Buf *, int after); /* -1: there is none */
 
 /* stream.c: bytes that an iteration of a phase has of all arrays with a row for each; 0: none. */
 int64_t lower_row_bytes(Prog *, const Node *phase);

@@ -13,9 +13,13 @@
 
 enum { LONG = 1024 }; /* bytes of a row of an entry */
 
+/* Phases keep their numbers: one that has met a later phase is NULL, and `now` tells where it is. */
 typedef struct Meet {
     Kernel *k;
     Touches *touches; /* by phase */
+    int *now;         /* by phase: the one that it is a part of, at least as late */
+    int *built;       /* by phase: how many before it build an axis */
+    Mentions users;
     Buf *temp;
     int64_t width; /* of its rows; 0: some element is of another row, or they differ */
     const Node *phase;
@@ -60,13 +64,37 @@ static bool have_one_range(const Node *a, const Node *b)
            (a->parts == NULL || b->parts == NULL || a->parts == b->parts);
 }
 
-/* Whether phase a may wait for phase b, and run before it in each iteration. */
-static bool can_meet(const Meet *m, int a, int b)
+static int now(const Meet *m, int phase)
 {
-    bool can = have_one_range(m->k->phase[a], m->k->phase[b]);
+    while (m->now[phase] != phase)
+        phase = m->now[phase] = m->now[m->now[phase]];
+    return phase;
+}
 
-    for (int i = a + 1; i <= b && can; i++)
-        can = !lower_clash(&m->touches[a], &m->touches[i], NULL);
+/* Whether a phase after a, up to b, writes what t says that phase a touches, or touches what it
+ * writes. */
+static bool is_touched_until(const Meet *m, const Touch *t, int a, int b)
+{
+    const MentionList *l = lower_mentions_of(&m->users, t->buf);
+
+    for (int i = 0; i < l->n; i++) {
+        int other = now(m, l->phase[i]);
+        const Touch *x = other > a && other <= b ? lower_touch_of(&m->touches[other], t->buf) : NULL;
+
+        if (x != NULL && (t->written || x->written))
+            return true;
+    }
+    return false;
+}
+
+/* Whether phase a may wait for phase b, as far as arrays but this one decide. */
+static bool can_wait(const Meet *m, int a, int b, const Buf *but)
+{
+    const Touches *t = &m->touches[a];
+    bool can = m->built[b + 1] == m->built[a];
+
+    for (int i = 0; i < t->n && can; i++)
+        can = t->touch[i].buf == but || !is_touched_until(m, &t->touch[i], a, b);
     return can;
 }
 
@@ -85,15 +113,9 @@ static void meet(Meet *m, int a, int b)
     n = lower_with_body(p, first, &body);
     n->parts = first->parts != NULL ? first->parts : then->parts;
     m->k->phase[b] = n;
-    for (int i = 0; i < m->touches[b].n; i++) {
-        m->touches[b].read[i] = m->touches[b].read[i] || m->touches[a].read[i];
-        m->touches[b].written[i] = m->touches[b].written[i] || m->touches[a].written[i];
-    }
-    for (int i = a; i + 1 < m->k->n; i++) {
-        m->k->phase[i] = m->k->phase[i + 1];
-        m->touches[i] = m->touches[i + 1];
-    }
-    m->k->n--;
+    m->touches[b] = lower_touch_both(p, &m->touches[a], &m->touches[b]);
+    m->k->phase[a] = NULL;
+    m->now[a] = b;
 }
 
 typedef struct Row {
@@ -125,94 +147,163 @@ static void make_work(Meet *m, int at)
     m->k->phase[at] = loop_rewrite(p, m->k->phase[at], of_row, &r, &memo);
 }
 
+typedef struct Users { /* the phases that touch a temporary, ascending */
+    int *phase, n;
+} Users;
+
+static Users users_of(const Meet *m, const Buf *b)
+{
+    const MentionList *l = lower_mentions_of(&m->users, b);
+    Users u = { arena_array(m->k->p->arena, l->n, sizeof *u.phase), 0 };
+
+    for (int i = 0; i < l->n; i++) {
+        int phase = now(m, l->phase[i]), at = u.n;
+
+        if (lower_touch_of(&m->touches[phase], b) == NULL)
+            continue;
+        while (at > 0 && u.phase[at - 1] > phase)
+            at--;
+        if (at > 0 && u.phase[at - 1] == phase)
+            continue;
+        for (int k = u.n++; k > at; k--)
+            u.phase[k] = u.phase[k - 1];
+        u.phase[at] = phase;
+    }
+    return u;
+}
+
 /* Whether all phases that touch the temporary can meet in the last one. */
-static bool can_all_meet(const Meet *m, int last)
+static bool can_all_meet(const Meet *m, const Users *u)
 {
     bool can = true;
 
-    for (int a = 0; a < last && can; a++)
-        for (int i = a + 1; lower_does_touch(&m->touches[a], m->temp) && i <= last && can; i++) {
-            bool other = lower_does_touch(&m->touches[i], m->temp);
-
-            can = !lower_clash(&m->touches[a], &m->touches[i], other ? m->temp : NULL) &&
-                  (!other || have_one_range(m->k->phase[a], m->k->phase[i]));
-        }
+    for (int a = 0; a + 1 < u->n && can; a++) {
+        for (int i = a + 1; i < u->n && can; i++)
+            can = have_one_range(m->k->phase[u->phase[a]], m->k->phase[u->phase[i]]);
+        can = can && can_wait(m, u->phase[a], u->phase[u->n - 1], m->temp);
+    }
     return can;
 }
 
-/* The width of the rows of the temporary, where each iteration of a phase keeps to its own; else 0.
- * How many phases touch it, and the last one. */
-static int find_touching(Meet *m, int *last)
+/* Finds the width of the rows of the temporary, where each iteration of a phase keeps to its own;
+ * else 0. */
+static void find_width(Meet *m, const Users *u)
 {
-    int n = 0;
-
     m->width = -1;
-    for (int i = 0; i < m->k->n && m->width != 0; i++) {
-        if (!lower_does_touch(&m->touches[i], m->temp))
-            continue;
-        m->phase = m->k->phase[i];
+    for (int i = 0; i < u->n && m->width != 0; i++) {
+        m->phase = m->k->phase[u->phase[i]];
         if (is_range(m->phase))
             see_rows(m, m->phase, NULL);
         else
             m->width = 0;
-        *last = i;
-        n++;
     }
-    return n;
 }
 
 static void meet_in_row(Meet *m, Buf *temp)
 {
-    int last = 0, n;
+    Users u = users_of(m, temp);
 
     m->temp = temp;
-    n = find_touching(m, &last);
-    if (n < 2 || m->width <= 0 || m->width > LOWER_MOST_WORK / ir_type[temp->type].bytes ||
-        !can_all_meet(m, last))
+    if (u.n < 2)
         return;
-    for (int a = last - 1; a >= 0; a--)
-        if (lower_does_touch(&m->touches[a], temp))
-            meet(m, a, last--);
-    make_work(m, last);
+    find_width(m, &u);
+    if (m->width <= 0 || m->width > LOWER_MOST_WORK / ir_type[temp->type].bytes ||
+        !can_all_meet(m, &u))
+        return;
+    for (int a = u.n - 2; a >= 0; a--)
+        meet(m, u.phase[a], u.phase[u.n - 1]);
+    make_work(m, u.phase[u.n - 1]);
+}
+
+static bool is_long(const Buf *x, const Buf *start)
+{
+    return x->id < LOOP_OWN && x->nslot > 0 && x->slot[0] == start->of &&
+           lower_slot_bytes(x, 0) >= LONG;
 }
 
 /* Whether both read long rows of the entries that they go over. */
 static bool share_entries(const Meet *m, int a, int b)
 {
-    const Prog *p = m->k->p;
-    const Buf *start = loop_balance(m->k->phase[a]);
+    const Buf *start = loop_balance(m->k->phase[b]);
+    const Touches *t = &m->touches[a];
     bool share = false;
 
-    if (start == NULL || start != loop_balance(m->k->phase[b]))
-        return false;
-    for (int i = 0; i < p->nbuf && !share; i++) {
-        const Buf *x = p->buf[i];
+    for (int i = 0; i < t->n && !share; i++) {
+        const Touch *x = &t->touch[i], *y = lower_touch_of(&m->touches[b], x->buf);
 
-        share = m->touches[a].read[i] && m->touches[b].read[i] && x->nslot > 0 &&
-                x->slot[0] == start->of && lower_slot_bytes(x, 0) >= LONG;
+        share = y != NULL && x->read && y->read && is_long(x->buf, start);
     }
     return share;
+}
+
+/* The array of starts of entries of which the phase reads long rows; or NULL. */
+static const Buf *long_entries(const Meet *m, int phase)
+{
+    const Touches *t = &m->touches[phase];
+    const Buf *start = m->k->phase[phase] == NULL ? NULL : loop_balance(m->k->phase[phase]);
+    bool reads = false;
+
+    for (int i = 0; i < t->n && start != NULL && !reads; i++)
+        reads = t->touch[i].read && is_long(t->touch[i].buf, start);
+    return reads ? start : NULL;
+}
+
+/* Phases that read the same long rows. */
+static void meet_at_entries(Meet *m)
+{
+    Prog *p = m->k->p;
+    const Buf **start = arena_array(p->arena, m->k->n, sizeof *start);
+    int *with = arena_array(p->arena, m->k->n, sizeof *with), n = 0;
+
+    for (int b = 0; b < m->k->n; b++) {
+        start[b] = long_entries(m, b);
+        if (start[b] == NULL)
+            continue;
+        for (int i = n - 1; i >= 0; i--) {
+            int a = with[i];
+
+            if (m->k->phase[a] != NULL && start[a] == start[b] &&
+                have_one_range(m->k->phase[a], m->k->phase[b]) && share_entries(m, a, b) &&
+                can_wait(m, a, b, NULL))
+                meet(m, a, b);
+        }
+        with[n++] = b;
+    }
+}
+
+static void note_phases(Meet *m)
+{
+    Kernel *k = m->k;
+    Prog *p = k->p;
+
+    m->users = lower_mentioned(k);
+    m->touches = arena_array(p->arena, k->n, sizeof *m->touches);
+    m->now = arena_array(p->arena, k->n, sizeof *m->now);
+    m->built = arena_array(p->arena, k->n + 1, sizeof *m->built);
+    for (int i = 0; i < k->n; i++) {
+        m->touches[i] = lower_touched(p, k->phase[i]);
+        m->now[i] = i;
+        m->built[i + 1] = m->built[i] + m->touches[i].builds;
+    }
 }
 
 void lower_meets(Kernel *k)
 {
     Prog *p = k->p;
-    Meet m = { .k = k, .touches = arena_array(p->arena, k->n, sizeof *m.touches) };
-    int naux = p->naux;
+    Meet m = { .k = k };
+    int naux = p->naux, n = 0;
 
-    for (int i = 0; i < k->n; i++)
-        m.touches[i] = lower_touched(p, k->phase[i]);
+    note_phases(&m);
     for (int i = 0; i < p->nbuf + naux; i++) {
         Buf *b = i < p->nbuf ? p->buf[i] : p->aux[i - p->nbuf];
 
         if (b->kind == B_TEMP && b->of == NULL && ir_type[b->type].floats)
             meet_in_row(&m, b);
     }
-    for (int b = 1; b < k->n; b++)
-        for (int a = b - 1; a >= 0; a--)
-            if (can_meet(&m, a, b) && share_entries(&m, a, b)) {
-                meet(&m, a, b);
-                b--;
-            }
+    meet_at_entries(&m);
+    for (int i = 0; i < k->n; i++)
+        if (k->phase[i] != NULL)
+            k->phase[n++] = k->phase[i];
+    k->n = n;
     lower_done(k, p->stage);
 }

@@ -115,13 +115,14 @@ static Expr *merge(Prog *p, Expr *e, void *ctx)
 void lower_merges(Kernel *k)
 {
     Prog *p = k->p;
+    Merge m = { .p = p };
 
+    m.deep = arena_array(p->arena, p->nlocal, sizeof *m.deep);
+    m.loop = arena_array(p->arena, p->nlocal, sizeof *m.loop);
     for (int i = 0; i < k->n; i++) {
-        Merge m = { .p = p };
         Memo memo = { 0 };
 
-        m.deep = arena_array(p->arena, p->nlocal, sizeof *m.deep);
-        m.loop = arena_array(p->arena, p->nlocal, sizeof *m.loop);
+        m.known = (Memo){ 0 };
         note_locals(&m, k->phase[i], 0);
         k->phase[i] = loop_rewrite(p, k->phase[i], merge, &m, &memo);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What phases have to do with each other: which arrays they read and write, and whether the
- * elements are those of an iteration's own row.  For passes that make one phase of several. */
+ * Whether the elements that a phase touches are those of an iteration's own row.  For passes that
+ * make one phase of several. */
 #include "lower/lower_int.h"
 
 bool lower_is_known(const Node *loop)
@@ -97,86 +97,4 @@ int64_t lower_slot_bytes(const Buf *b, int slot)
             return 0;
     }
     return bytes;
-}
-
-static bool *mark_of(bool *mark, const Prog *p, const Buf *b)
-{
-    return &mark[b->id < LOOP_OWN ? b->id : p->nbuf + b->id - LOOP_OWN];
-}
-
-typedef struct Marking {
-    const Prog *p;
-    bool *read;
-} Marking;
-
-static void see(Expr *e, void *ctx)
-{
-    Marking *m = ctx;
-
-    if (e->op == OP_cell)
-        *mark_of(m->read, m->p, e->buf) = true;
-}
-
-/* An element that is stored to is not read, what its index is made of is. */
-static void see_target(Prog *p, const Expr *out, Marking *m, Memo *met)
-{
-    for (int i = 0; i < out->nargs; i++)
-        ir_visit(p, out->arg[i], see, m, met);
-}
-
-static void mark(Prog *p, const Node *n, Touches *t, Memo *met)
-{
-    Expr *part[] = { n->lo, n->hi, n->cond, n->value };
-    Marking m = { p, t->read };
-
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-        if (part[i] != NULL)
-            ir_visit(p, part[i], see, &m, met);
-    if (n->out != NULL)
-        see_target(p, n->out, &m, met);
-    if (n->kind == N_STORE && n->out->op == OP_cell)
-        *mark_of(t->written, p, n->out->buf) = true;
-    for (int k = 0; k < n->nat; k++) {
-        see_target(p, n->at[k].out, &m, met);
-        ir_visit(p, n->at[k].value, see, &m, met);
-        *mark_of(t->written, p, n->at[k].out->buf) = true;
-    }
-    for (int i = 0; i < n->nbody; i++)
-        mark(p, n->body[i], t, met);
-}
-
-Touches lower_touched(Prog *p, const Node *phase)
-{
-    Touches t = { .p = p, .n = p->nbuf + p->naux, .builds = loop_builds(phase) != NULL };
-    Memo met = { 0 };
-
-    t.read = arena_array(p->arena, t.n, sizeof *t.read);
-    t.written = arena_array(p->arena, t.n, sizeof *t.written);
-    mark(p, phase, &t, &met);
-    return t;
-}
-
-bool lower_does_touch(const Touches *t, const Buf *b)
-{
-    return *mark_of(t->read, t->p, b) || *mark_of(t->written, t->p, b);
-}
-
-bool lower_does_read(const Touches *t, const Touches *other)
-{
-    bool does = false;
-
-    for (int i = 0; i < t->n && !does; i++)
-        does = t->read[i] && other->written[i];
-    return does;
-}
-
-bool lower_clash(const Touches *a, const Touches *b, const Buf *but)
-{
-    const bool *not = but == NULL ? NULL : mark_of(a->read, a->p, but);
-    bool clash = a->builds || b->builds;
-
-    for (int i = 0; i < a->n && !clash; i++)
-        clash = &a->read[i] != not && ((a->written[i] && (b->read[i] || b->written[i])) ||
-                                       (b->written[i] && a->read[i]));
-    return clash;
 }

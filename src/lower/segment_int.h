@@ -38,7 +38,8 @@ typedef struct Segments {
     const Node *phase, *around; /* around: the loop that this list is in; NULL: the phase itself */
     LowerTile how;
     bool *turned; /* a loop of the phase was turned: the others will be, too */
-    Memo kept, let;
+    Kept kept;
+    Memo let;
     NodeList out;
 } Segments;
 

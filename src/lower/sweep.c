@@ -45,7 +45,7 @@ static bool is_swept(const Sweep *w, const Path *path)
 static bool find_paths(Sweep *w)
 {
     const Node *n = w->loop;
-    Memo kept = { 0 };
+    Kept kept = { 0 };
     bool several = n->nbody > 1;
 
     if (n->kind != N_FOR || n->how != FOR_SERIAL || n->lanes > 1 || n->nbody == 0 ||

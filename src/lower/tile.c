@@ -16,7 +16,7 @@ typedef struct Tile {
     Prog *p;
     const Node *phase;
     LowerTile how;
-    Memo kept; /* see lower_is_kept */
+    Kept kept; /* see lower_is_kept */
 } Tile;
 
 /* Sums through registers: let r = out, for each; then what adds to them; then out = r.  With a

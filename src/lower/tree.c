@@ -136,8 +136,7 @@ Node *lower_with_body(Prog *p, const Node *n, const NodeList *body)
     return loop_node(p, &c);
 }
 
-/* An index as a base and a constant. */
-static Expr *split_index(Expr *e, int64_t *constant)
+Expr *lower_split_index(Expr *e, int64_t *constant)
 {
     *constant = 0;
     if (e->op == OP_int)
@@ -152,7 +151,7 @@ int64_t lower_apart(Expr *a, Expr *b)
 {
     int64_t x, y, d;
 
-    if (split_index(a, &x) != split_index(b, &y) || int_sub(x, y, &d) || d == INT64_MIN)
+    if (lower_split_index(a, &x) != lower_split_index(b, &y) || int_sub(x, y, &d) || d == INT64_MIN)
         return 0;
     return d < 0 ? -d : d;
 }
@@ -210,23 +209,14 @@ bool lower_has_local(Prog *p, Expr *e)
     return found;
 }
 
-bool lower_is_kept(Prog *p, const Node *phase, Expr *e, Memo *memo)
+void lower_empty_set(Prog *p, LocalSet *s)
 {
-    Expr *no = ir_int(p, 0), *known = *ir_memo(p, memo, e);
-
-    if (e->nargs == 0 && e->op != OP_local && e->op != OP_cell) /* an array may have no indices */
-        return true;
-    if (known == NULL) {
-        known = (e->op == OP_cell && loop_writes(phase, e->buf)) ||
-                        (e->op == OP_local && loop_assigns(phase, e->local))
-                    ? no
-                    : e;
-        for (int i = 0; i < e->nargs && known == e; i++)
-            if (!lower_is_kept(p, phase, e->arg[i], memo))
-                known = no;
-        *ir_memo(p, memo, e) = known;
+    if (s->n < p->nlocal) {
+        s->n = 2 * p->nlocal;
+        s->round = arena_array(p->arena, s->n, sizeof *s->round);
+        s->now = 0;
     }
-    return known == e;
+    s->now++;
 }
 
 static Expr *same(Prog *p, Expr *e, void *ctx)

@@ -97,17 +97,16 @@ static bool at_row(const Within *w, const Node *n, Local *entry)
 }
 
 /* Whether all that is stored below n are sums, and none is read again. */
-static bool are_sums(const Within *w, const Node *n, const Node *phase)
+static bool are_sums(const Within *w, const Node *n, const Node *phase, Kept *kept)
 {
     bool good = n->kind == N_FOR ? n->how == FOR_SERIAL && n->lanes <= 1
                                  : n->kind == N_STORE && n->op == A_ADD && n->nat == 0 &&
                                        n->out->op == OP_cell && ir_type[n->out->buf->type].floats;
-    Memo kept = { 0 };
 
     if (n->kind == N_STORE)
-        good = good && lower_is_kept(w->k->p, phase, n->value, &kept);
+        good = good && lower_is_kept(w->k->p, phase, n->value, kept);
     for (int i = 0; i < n->nbody && good; i++)
-        good = are_sums(w, n->body[i], phase);
+        good = are_sums(w, n->body[i], phase, kept);
     return good;
 }
 
@@ -119,10 +118,12 @@ static const Node *first_of(const Within *w)
 
 static bool is_make(const Within *w, const Node *n)
 {
+    Kept kept = { 0 };
+
     return n->kind == N_FOR && n->how == FOR_PARALLEL && !n->scheduled && n->nbody == 1 &&
            !lower_has_registers(n) && lower_entries(w->k->p, n, n->body[0]) != NULL &&
            (w->nmake == 0 || n->body[0]->lo->buf == first_of(w)->body[0]->lo->buf) &&
-           are_sums(w, n->body[0], n) && at_row(w, n->body[0], n->body[0]->local);
+           are_sums(w, n->body[0], n, &kept) && at_row(w, n->body[0], n->body[0]->local);
 }
 
 /* Whether the sum is not the entry's own.  The element of an array without dimensions has no index
@@ -180,6 +181,7 @@ static bool take_loops(const Within *w, Node *n, User *u)
 static bool take_user(Within *w, int at, User *u)
 {
     Node *n = w->k->phase[at];
+    Kept kept = { 0 };
 
     *u = (User){ .at = at };
     if (n->scheduled || !take_loops(w, n, u) || !at_row(w, n, u->entry->local))
@@ -187,7 +189,7 @@ static bool take_user(Within *w, int at, User *u)
     for (int i = 0; i < u->inner->nbody; i++) {
         const Node *s = u->inner->body[i];
 
-        if (s->kind != N_STORE || !are_sums(w, s, n) ||
+        if (s->kind != N_STORE || !are_sums(w, s, n, &kept) ||
             (is_shared(u, s->out) && !may_share(w, u, s->out)))
             return false;
         w->shared = w->shared || is_shared(u, s->out);
