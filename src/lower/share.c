@@ -13,10 +13,12 @@ typedef struct Named { /* an expression and the local that holds it */
 typedef struct Share { /* one list of nodes */
     Prog *p;
     const Node *phase;
-    Memo *kept, *total; /* see lower_is_kept, lower_is_total */
+    Kept *kept;   /* see lower_is_kept, */
+    Memo *total;  /* lower_is_total */
     const Named *named; /* newest first */
     Memo let;           /* the same as a map, for rewriting */
     Memo seen;          /* to itself: met once; to `often`: more than once */
+    Memo split;         /* in lanes: what name_same has looked into, to itself */
     Expr *often;
     Local *var; /* of the loop, in meet_fixed */
     Memo uses;  /* whether an expression depends on it */
@@ -233,8 +235,11 @@ static void name_often(Share *s, Expr *e)
 static void name_same(Share *s, Expr *e)
 {
     if (is_in_lanes(s, e)) {
-        for (int i = 0; i < sure_args(s, e); i++)
+        Expr **split = ir_memo(s->p, &s->split, e);
+
+        for (int i = 0; *split == NULL && i < sure_args(s, e); i++)
             name_same(s, e->arg[i]);
+        *ir_memo(s->p, &s->split, e) = e;
         return;
     }
     if (is_work(e) && is_kept(s, e) && renamed(s, e)->op != OP_local)
@@ -318,14 +323,12 @@ static NodeList share_list(Share *s, Node *const *n, int count)
 
 static void mark_local(Expr *e, void *ctx)
 {
-    bool *used = ctx;
-
     if (e->op == OP_local)
-        used[e->local->id] = true;
+        lower_put_in(ctx, e->local);
 }
 
 /* From the last node to the first: a let that nothing after it uses is no more. */
-static void drop_unused(Prog *p, Node *n, bool *used, Memo *met)
+static void drop_unused(Prog *p, Node *n, LocalSet *used, Memo *met)
 {
     Expr **slot[LOWER_SLOTS];
     int keep = n->nbody, k = lower_slots(n, slot);
@@ -333,33 +336,37 @@ static void drop_unused(Prog *p, Node *n, bool *used, Memo *met)
 
     for (int i = n->nbody - 1; i >= 0; i--) {
         drop_unused(p, body[i], used, met);
-        if (body[i]->kind != N_LET || used[body[i]->local->id])
+        if (body[i]->kind != N_LET || lower_has_in(used, body[i]->local))
             body[--keep] = body[i];
     }
     n->body = body + keep;
     n->nbody -= keep;
-    if (n->kind == N_LET && !used[n->local->id])
+    if (n->kind == N_LET && !lower_has_in(used, n->local))
         return;
     for (int i = 0; i < k; i++)
         ir_visit(p, *slot[i], mark_local, used, met);
 }
 
-static Node *share_phase(Prog *p, Node *phase)
+static Node *share_phase(Prog *p, Node *phase, LocalSet *used)
 {
-    Memo kept = { 0 }, total = { 0 }, met = { 0 };
+    Kept kept = { 0 };
+    Memo total = { 0 }, met = { 0 };
     Share s = {
         .p = p, .phase = phase, .kept = &kept, .total = &total, .often = ir_int(p, 0)
     };
     NodeList out = share_list(&s, &phase, 1);
 
     phase = lower_phase(p, &out);
-    drop_unused(p, phase, arena_array(p->arena, p->nlocal, 1), &met);
+    lower_empty_set(p, used);
+    drop_unused(p, phase, used, &met);
     return phase;
 }
 
 void lower_shared(Kernel *k)
 {
+    LocalSet used = { 0 };
+
     for (int i = 0; i < k->n; i++)
-        k->phase[i] = share_phase(k->p, k->phase[i]);
+        k->phase[i] = share_phase(k->p, k->phase[i], &used);
     lower_done(k, k->p->stage);
 }
