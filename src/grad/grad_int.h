@@ -26,6 +26,8 @@ void grad_begin(Grad *, Arena *, const Prog *, const GradOptions *, char letter)
 Prog *grad_end(Grad *, Arena *);
 /* Whether the value of e varies with a buffer of those that `set` marks, by Buf.id. */
 bool grad_depends(Grad *, Expr *e, const bool *set, Memo *memo);
+/* Marks the buffers that the value of e varies with; the memo: what was looked at. */
+void grad_mark_read(Grad *, Expr *e, bool *set, Memo *met);
 Buf *grad_dual(Grad *, const Buf *, const char *name, BufKind); /* declares it: same axes, type */
 /* A label made of the mark, the old label and a buffer, with its occurrence (0: none). */
 const char *grad_label(Grad *, const char *label, const char *buf, int occurrence);

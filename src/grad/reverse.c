@@ -316,20 +316,20 @@ static void gradients_of_roots(Reverse *r, List *out)
     }
 }
 
-static bool has_active_reader(Grad *g, const Buf *b)
+/* The buffers that values of active statements vary with, by id. */
+static bool *active_reads(Grad *g)
 {
-    bool *only = arena_array(g->p->arena, g->nbuf, sizeof *only);
+    bool *read = arena_array(g->p->arena, g->nbuf, sizeof *read);
+    Memo met = { 0 };
 
-    only[b->id] = true;
     for (int i = 0; i < g->nstmt; i++)
         for (int k = 0; k < g->p->stmt[i]->nassign; k++) {
             const Assign *a = &g->p->stmt[i]->assign[k];
 
-            if (a->op != A_INSERT && g->active[a->out->buf->id] &&
-                grad_depends(g, a->value, only, &(Memo){ 0 }))
-                return true;
+            if (a->op != A_INSERT && g->active[a->out->buf->id])
+                grad_mark_read(g, a->value, read, &met);
         }
-    return false;
+    return read;
 }
 
 /* The cotangent of an output is given; if the program reads the output too, what comes from there
@@ -339,8 +339,6 @@ static void sum_cotangents(Grad *g, Buf *b)
     Text name = { .arena = g->p->arena };
     Buf *given = g->dual[b->id];
 
-    if (!has_active_reader(g, b))
-        return;
     text_f(&name, "%ssum_%s", g->prefix, b->name);
     g->dual[b->id] = grad_dual(g, b, ir_fresh(g->p, name.s, false), B_TEMP);
     grad_set_all(g, g->dual[b->id], A_ADD, grad_label(g, "sum", b->name, 0), given);
@@ -348,11 +346,13 @@ static void sum_cotangents(Grad *g, Buf *b)
 
 static void add_duals(Grad *g)
 {
+    const bool *read = active_reads(g);
+
     for (int i = 0; i < g->nbuf; i++)
         if (g->wrt[i] || g->active[i])
             g->dual[i] = grad_dual(g, g->p->buf[i], NULL, g->wrt[i] || g->of[i] ? B_ARG : B_TEMP);
     for (int i = 0; i < g->nbuf; i++)
-        if (g->of[i] && g->active[i])
+        if (g->of[i] && g->active[i] && read[i])
             sum_cotangents(g, g->p->buf[i]);
 }
 

@@ -118,8 +118,7 @@ bool grad_depends(Grad *g, Expr *e, const bool *set, Memo *memo)
     return yes;
 }
 
-/* Marks the buffers that the value of e varies with. */
-static void mark_read(Grad *g, Expr *e, bool *set, Memo *met)
+void grad_mark_read(Grad *g, Expr *e, bool *set, Memo *met)
 {
     Expr **known = ir_memo(g->p, met, e);
 
@@ -130,7 +129,7 @@ static void mark_read(Grad *g, Expr *e, bool *set, Memo *met)
         set[e->buf->id] = true;
     for (int i = 0; i < e->nargs && e->op != OP_load; i++)
         if (!grad_is_flat((Op)e->op, i))
-            mark_read(g, e->arg[i], set, met);
+            grad_mark_read(g, e->arg[i], set, met);
 }
 
 /* Which buffers vary with wrt (forwards), and which vary something asked for (backwards). */
@@ -153,7 +152,7 @@ static void find_active(Grad *g, bool inout)
             const Assign *a = &g->p->stmt[i]->assign[k];
 
             if (a->op != A_INSERT && useful[a->out->buf->id])
-                mark_read(g, a->value, useful, &(Memo){ 0 });
+                grad_mark_read(g, a->value, useful, &(Memo){ 0 });
         }
     for (int b = 0; b < g->nbuf; b++)
         g->active[b] = varies[b] && useful[b];

@@ -12,8 +12,14 @@ typedef struct Begin { /* of one array */
     int nloop;
     const Node *store;
     Node *found; /* the let that may begin so */
-    int mentions;
 } Begin;
+
+typedef struct Begins { /* of all phases */
+    Mentions of;
+    Spots *spots; /* by phase */
+} Begins;
+
+enum { MOST_NEST = LOOP_MAX_NEST + 2 };
 
 static void see_data(Expr *e, void *ctx)
 {
@@ -44,29 +50,6 @@ static bool is_begin(Begin *b, const Node *n)
     b->store = n;
     return n->kind == N_STORE && n->op == A_SET && n->nat == 0 && n->out->op == OP_cell &&
            is_first_value(b->p, n->value);
-}
-
-static void count_mention(Expr *e, void *ctx)
-{
-    Begin *b = ctx;
-
-    b->mentions += e->op == OP_cell && e->buf == b->store->out->buf;
-}
-
-/* How many times the nodes of a tree mention the array, each element that one mentions once. */
-static int mentions_in(Begin *b, const Node *n)
-{
-    Node own = *n;
-    Memo met = { 0 };
-    int sum;
-
-    own.nbody = 0;
-    b->mentions = 0;
-    loop_visit(b->p, &own, count_mention, b, &met);
-    sum = b->mentions;
-    for (int i = 0; i < n->nbody; i++)
-        sum += mentions_in(b, n->body[i]);
-    return sum;
 }
 
 /* An expression of the first nest in terms of the variables of the other: path[i] is the loop for
@@ -108,28 +91,23 @@ static bool is_loop_once(const Node *n)
 
 static bool search(Begin *b, const Node **path, Node *const *n, int count);
 
-/* Goes on below n, which is the loop for loop i of the first nest. */
-static bool search_below(Begin *b, const Node **path, int i, const Node *n)
+/* Goes on below n[0], which is the loop for loop i of the first nest. */
+static bool search_below(Begin *b, const Node **path, int i, Node *const *n, int count)
 {
     bool found;
 
-    path[i] = n;
-    found = search(b, path, n->body, n->nbody);
+    path[i] = n[0];
+    found = search(b, path, n + 1, count - 1);
     if (!found)
         path[i] = NULL;
     return found;
 }
 
 /* Two loops for one of the first nest. */
-static bool search_entries(Begin *b, const Node **path, int i, const Node *rows)
+static bool search_entries(Begin *b, const Node **path, int i, Node *const *n, int count)
 {
-    for (int k = 0; k < rows->nbody; k++) {
-        const Node *x = rows->body[k];
-
-        if (x->kind == N_FOR && is_over_all(b, b->loop[i], rows, x) && search_below(b, path, i, x))
-            return true;
-    }
-    return false;
+    return count > 1 && n[1]->kind == N_FOR && is_over_all(b, b->loop[i], n[0], n[1]) &&
+           search_below(b, path, i, n + 1, count - 1);
 }
 
 static bool is_element(Begin *b, const Node **path, const Node *x)
@@ -141,39 +119,41 @@ static bool is_element(Begin *b, const Node **path, const Node *x)
            renamed(b, path, b->store->out) == x->value;
 }
 
-/* Looks, through loops that are the same as those of the first nest, in any order, for the let of
- * the element. */
+/* Goes along the nodes, each inside the one before, through loops that are the same as those of the
+ * first nest, in any order, to the let of the element. */
 static bool search(Begin *b, const Node **path, Node *const *n, int count)
 {
-    for (int k = 0; k < count; k++) {
-        const Node *x = n[k];
+    const Node *x = count > 0 ? n[0] : NULL;
 
-        for (int i = 0; i < b->nloop && x->kind == N_FOR; i++)
-            if (path[i] == NULL && ((is_same_loop(b, path, i, x) && search_below(b, path, i, x)) ||
-                                    search_entries(b, path, i, x)))
-                return true;
-        if (x->kind == N_FOR && is_loop_once(x) && search(b, path, x->body, x->nbody))
+    if (count == 0)
+        return false;
+    for (int i = 0; i < b->nloop && x->kind == N_FOR; i++)
+        if (path[i] == NULL &&
+            ((is_same_loop(b, path, i, x) && search_below(b, path, i, n, count)) ||
+             search_entries(b, path, i, n, count)))
             return true;
-        if (is_element(b, path, x)) {
-            b->found = n[k];
-            return true;
-        }
-    }
-    return false;
+    if (x->kind == N_FOR && is_loop_once(x) && search(b, path, n + 1, count - 1))
+        return true;
+    if (count > 1 || !is_element(b, path, x))
+        return false;
+    b->found = n[0];
+    return true;
 }
 
-static Node *with_value(Prog *p, Node *n, const Node *let, Expr *value)
+/* Looks for the let in a phase that mentions the array twice. */
+static bool find(Begin *b, const Node **path, const Spots *s)
 {
-    Node c = *n;
-    NodeList body = { 0 };
+    Node *nest[MOST_NEST];
+    const SpotOf *of;
+    int n;
 
-    if (n == let) {
-        c.value = value;
-        return loop_node(p, &c);
-    }
-    for (int i = 0; i < n->nbody; i++)
-        lower_append(p, &body, with_value(p, n->body[i], let, value));
-    return lower_with_body(p, n, &body);
+    of = lower_spots_of(s, b->store->out->buf, &n);
+    if (n != 2)
+        return false;
+    for (int i = 0; i < n; i++)
+        if (search(b, path, nest, lower_spot_path(s, of[i].spot, nest, MOST_NEST)))
+            return true;
+    return false;
 }
 
 /* The value as the element would have kept it. */
@@ -189,23 +169,28 @@ static Expr *kept_value(Begin *b, const Node *const *path)
 }
 
 /* The let and the store at the end are the only mentions: then no element is met twice. */
-static bool merge(Kernel *k, int from)
+static bool merge(Kernel *k, int from, void *ctx)
 {
+    Begins *all = ctx;
     Begin b = { .p = k->p };
     const Node *path[IR_MAX_FULL] = { NULL };
-    int to = from + 1, n = 0;
+    int to;
 
     if (!is_begin(&b, k->phase[from]))
         return false;
-    while (to < k->n && (n = mentions_in(&b, k->phase[to])) == 0)
-        to++;
-    if (to == k->n || n != 2 || !search(&b, path, &k->phase[to], 1))
+    to = lower_next_mention(&all->of, b.store->out->buf, from);
+    if (to < 0)
         return false;
-    k->phase[to] = with_value(k->p, k->phase[to], b.found, kept_value(&b, path));
+    lower_spots(k->p, &k->phase[to], &all->spots[to]);
+    if (!find(&b, path, &all->spots[to]))
+        return false;
+    b.found->value = kept_value(&b, path);
     return true;
 }
 
 void lower_begins(Kernel *k)
 {
-    lower_drop_phases(k, merge);
+    Begins all = { lower_mentioned(k), arena_array(k->p->arena, k->n, sizeof *all.spots) };
+
+    lower_drop_phases(k, merge, &all);
 }

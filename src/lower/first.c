@@ -9,9 +9,10 @@
 #include "lower/lower_int.h"
 
 enum { MOST_ROW = 1 << 20, MOST_GAPS = 8, MOST_LOOPS = 4, NOBODY = -1, SEVERAL = -2 };
+enum { MOST_NEST = LOOP_MAX_NEST + 2 };
 
 typedef struct Store { /* to elements of the row: base + the sum of i[k] * stride[k] */
-    const Node *node;
+    Node *node;
     const Node *loop[MOST_LOOPS]; /* around it, the outermost first: i[k] in lo..hi of loop[k] */
     int loops;
     int64_t base, stride[MOST_LOOPS];
@@ -25,7 +26,7 @@ typedef struct Firsts {
     Buf *buf;
     int64_t row; /* elements of one */
     Node *phase; /* the one that adds */
-    const Node *rows; /* its loop over rows: the phase, or one inside */
+    Node *rows;  /* its loop over rows: the phase, or one inside */
     Expr *name;       /* of the row: the variable of the loop, or a coordinate of the entry */
     Store *store;
     int n, cap;
@@ -67,30 +68,6 @@ static bool is_begin(Firsts *f, const Node *n)
     return f->row > 0 && x.stride == f->row && x.constant == 0;
 }
 
-static void count_mention(Expr *e, void *ctx)
-{
-    Firsts *f = ctx;
-
-    f->n += e->op == OP_cell && e->buf == f->buf;
-}
-
-/* How many nodes of the tree mention the array. */
-static int mentions(Firsts *f, const Node *n)
-{
-    Node own = *n;
-    Memo met = { 0 };
-    int sum;
-
-    own.nbody = 0;
-    f->n = 0;
-    loop_visit(f->p, &own, count_mention, f, &met);
-    sum = f->n > 0;
-    for (int i = 0; i < n->nbody; i++)
-        sum += mentions(f, n->body[i]);
-    f->n = 0;
-    return sum;
-}
-
 /* How far iterations of a loop around the store are apart; -1: it is not known. */
 static int64_t stride_in(const Node *loop, Expr *index)
 {
@@ -100,7 +77,7 @@ static int64_t stride_in(const Node *loop, Expr *index)
 }
 
 /* A store of the row's phase, in the loops of constant length that *s has. */
-static bool take_store(Firsts *f, Store s, const Node *n)
+static bool take_store(Firsts *f, Store s, Node *n)
 {
     Expr *index = n->out->arg[0];
     LoopIndex row;
@@ -131,30 +108,39 @@ static bool writes_here(const Firsts *f, const Node *n)
     return n->kind == N_STORE && n->out->op == OP_cell && n->out->buf == f->buf;
 }
 
-/* The stores to the array in a node of the row. */
-static bool take_in(Firsts *f, Store s, const Node *n)
+/* Whether the loop has a constant length that is not zero. */
+static bool is_counted(const Node *n)
 {
-    if (writes_here(f, n))
-        return take_store(f, s, n);
-    if (n->kind != N_FOR || n->lo->op != OP_int || n->hi->op != OP_int || n->lo->i >= n->hi->i ||
-        s.loops == MOST_LOOPS)
-        return true;
-    s.loop[s.loops++] = n;
-    for (int i = 0; i < n->nbody; i++)
-        if (!take_in(f, s, n->body[i]))
+    return n->kind == N_FOR && n->lo->op == OP_int && n->hi->op == OP_int && n->lo->i < n->hi->i;
+}
+
+/* A node of the phase that mentions the array: a store inside loops of the row; false: another. */
+static bool take_spot(Firsts *f, const Spots *s, int spot)
+{
+    Node *nest[MOST_NEST];
+    int n = lower_spot_path(s, spot, nest, MOST_NEST), at = 0;
+    Store store = { 0 };
+
+    while (at < n && nest[at] != f->rows)
+        at++;
+    for (at++; at < n - 1; at++) {
+        if (!is_counted(nest[at]) || store.loops == MOST_LOOPS)
             return false;
-    return true;
+        store.loop[store.loops++] = nest[at];
+    }
+    return at == n - 1 && writes_here(f, nest[at]) && take_store(f, store, nest[at]);
 }
 
 /* All stores of the phase to the array; false: some are elsewhere. */
-static bool take_stores(Firsts *f)
+static bool take_stores(Firsts *f, const Spots *s)
 {
-    int all = mentions(f, f->phase);
+    int n;
+    const SpotOf *of = lower_spots_of(s, f->buf, &n);
 
-    for (int i = 0; i < f->rows->nbody; i++)
-        if (!take_in(f, (Store){ 0 }, f->rows->body[i]))
+    for (int i = 0; i < n; i++)
+        if ((i == 0 || of[i].spot != of[i - 1].spot) && !take_spot(f, s, of[i].spot))
             return false;
-    return f->n == all && f->n > 0;
+    return f->n > 0;
 }
 
 /* Whether an element that store a sets, in one iteration, is reached by store b in another one. */
@@ -231,27 +217,6 @@ static Expr *begin_value(const Firsts *f)
     return ir_real(f->p, f->buf->type == T_f32 ? (double)(float)v : v);
 }
 
-static void put_begins(Firsts *, NodeList *out);
-
-static Node *with_firsts(Firsts *f, Node *n)
-{
-    NodeList body = { 0 };
-    Node c = *n;
-
-    if (n == f->rows)
-        put_begins(f, &body);
-
-    for (int i = 0; i < f->n; i++)
-        if (f->store[i].node == n && f->store[i].first && n->op == A_ADD) {
-            c.op = A_SET;
-            c.value = added(f->p, n->value, begin_value(f));
-            return loop_node(f->p, &c);
-        }
-    for (int i = 0; i < n->nbody; i++)
-        lower_append(f->p, &body, with_firsts(f, n->body[i]));
-    return lower_with_body(f->p, n, &body);
-}
-
 /* Elements [from, to) of the row get their first values. */
 static void put_begin(Firsts *f, NodeList *out, int64_t from, int64_t to)
 {
@@ -300,6 +265,29 @@ static void put_begins(Firsts *f, NodeList *out)
         put_begin(f, out, from, to);
 }
 
+/* Changes the stores that are first, and the beginning of the row; the phase is the pass's own. */
+static void set_firsts(Firsts *f)
+{
+    NodeList body = { 0 };
+    Node *rows = f->rows;
+
+    put_begins(f, &body);
+    for (int i = 0; i < rows->nbody && body.n > 0; i++)
+        lower_append(f->p, &body, rows->body[i]);
+    if (body.n > 0) {
+        rows->body = body.node;
+        rows->nbody = body.n;
+    }
+    for (int i = 0; i < f->n; i++) {
+        Node *n = f->store[i].node;
+
+        if (f->store[i].first && n->op == A_ADD) {
+            n->op = A_SET;
+            n->value = added(f->p, n->value, begin_value(f));
+        }
+    }
+}
+
 /* The coordinate of these entries that names each of the rows at most once; or NULL. */
 static Expr *name_of(const Firsts *f, const Node *entries)
 {
@@ -320,7 +308,7 @@ static bool find_rows(Firsts *f)
     if (f->phase->hi == f->begin->hi)
         f->rows = f->phase;
     for (int i = 0; i < f->phase->nbody && f->rows == NULL; i++) {
-        const Node *n = f->phase->body[i];
+        Node *n = f->phase->body[i];
         Expr *count = lower_entries(f->p, f->phase, n);
 
         f->name = count != NULL && count != f->begin->hi ? name_of(f, n) : NULL;
@@ -343,23 +331,29 @@ static Node *for_unnamed(const Firsts *f)
     return loop_node(p, &c);
 }
 
-static bool merge(Kernel *k, int from)
+typedef struct All { /* phases */
+    Mentions of;
+    Spots *spots; /* by phase */
+} All;
+
+static bool merge(Kernel *k, int from, void *ctx)
 {
+    All *all = ctx;
     Firsts f = { .p = k->p };
-    int to = from + 1;
+    int to;
 
     if (k->phase[from]->scheduled || !is_begin(&f, k->phase[from]))
         return false;
-    while (to < k->n && mentions(&f, k->phase[to]) == 0)
-        to++;
-    if (to == k->n)
+    to = lower_next_mention(&all->of, f.buf, from);
+    if (to < 0 || k->phase[to]->kind != N_FOR || k->phase[to]->how != FOR_PARALLEL ||
+        k->phase[to]->lanes > 1 || k->phase[to]->scheduled)
         return false;
+    lower_spots(k->p, &k->phase[to], &all->spots[to]);
     f.phase = k->phase[to];
-    if (f.phase->kind != N_FOR || f.phase->how != FOR_PARALLEL || f.phase->lanes > 1 ||
-        f.phase->scheduled || !find_rows(&f) || !take_stores(&f))
+    if (!find_rows(&f) || !take_stores(&f, &all->spots[to]))
         return false;
     choose_first(&f);
-    k->phase[to] = with_firsts(&f, f.phase);
+    set_firsts(&f);
     if (f.name->op == OP_local)
         return true;
     k->phase[from] = for_unnamed(&f);
@@ -368,5 +362,7 @@ static bool merge(Kernel *k, int from)
 
 void lower_firsts(Kernel *k)
 {
-    lower_drop_phases(k, merge);
+    All all = { lower_mentioned(k), arena_array(k->p->arena, k->n, sizeof *all.spots) };
+
+    lower_drop_phases(k, merge, &all);
 }

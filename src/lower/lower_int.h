@@ -54,7 +54,7 @@ Expr *lower_entries(Prog *, const Node *phase, const Node *loop);
  * place in a list or, in a transpose, the entry; NULL: it is neither. */
 Local *lower_place(Expr *index);
 /* Each phase that `merge` has put into later ones goes. */
-void lower_drop_phases(Kernel *, bool (*merge)(Kernel *, int phase));
+void lower_drop_phases(Kernel *, bool (*merge)(Kernel *, int phase, void *ctx), void *ctx);
 /* One phase of these nodes: a node that runs them all, NULL for none. */
 Node *lower_phase(Prog *, const NodeList *);
 void lower_done(Kernel *, Stage);                 /* the program is now these phases */
@@ -136,6 +136,27 @@ typedef struct Mentions {
 Mentions lower_mentioned(const Kernel *);
 const MentionList *lower_mentions_of(const Mentions *, const Buf *);
 int lower_next_mention(const Mentions *, const Buf *, int after); /* -1: there is none */
+
+/* spot.c: where a phase mentions arrays.  Passes that change some nodes of long phases again and
+ * again find them here, in a copy of the phase that is theirs to change. */
+typedef struct Spot { /* a node; its parent's number, -1: it is the phase */
+    Node *node;
+    int up;
+} Spot;
+typedef struct SpotOf { /* an element of the array, in the node's own expressions */
+    const Buf *buf;
+    int spot;
+} SpotOf;
+typedef struct Spots {
+    Spot *spot; /* parents first, in order; NULL: there is no copy yet */
+    int n, cap;
+    SpotOf *of; /* sorted by Buf.id, then by spot */
+    int nof, cap_of;
+} Spots;
+void lower_spots(Prog *, Node **phase, Spots *); /* makes the copy, if there is none */
+const SpotOf *lower_spots_of(const Spots *, const Buf *, int *n);
+/* The nodes from the phase to the spot, in `out`, which has room for `most`; how many, 0: too many. */
+int lower_spot_path(const Spots *, int spot, Node **out, int most);
 
 /* stream.c: bytes that an iteration of a phase has of all arrays with a row for each; 0: none. */
 int64_t lower_row_bytes(Prog *, const Node *phase);

@@ -98,12 +98,12 @@ void lower_done(Kernel *k, Stage stage)
     k->p->nphase = k->n;
 }
 
-void lower_drop_phases(Kernel *k, bool (*merge)(Kernel *, int i))
+void lower_drop_phases(Kernel *k, bool (*merge)(Kernel *, int i, void *ctx), void *ctx)
 {
     int n = 0;
 
     for (int i = 0; i < k->n; i++)
-        if (!merge(k, i))
+        if (!merge(k, i, ctx))
             k->phase[n++] = k->phase[i];
     k->n = n;
     lower_done(k, k->p->stage);

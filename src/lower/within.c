@@ -19,8 +19,18 @@ typedef struct User { /* a phase that reads the rows */
     Node *inner; /* the innermost of all, around its sums */
 } User;
 
+/* What is known of all phases.  They keep their numbers: one that became a part of a later phase is
+ * NULL, and `now` tells which. */
+typedef struct Phases {
+    Mentions of;
+    Touches *touches; /* by phase; made when first asked for */
+    bool *known;
+    int *now;
+} Phases;
+
 typedef struct Within {
     Kernel *k;
+    Phases *all;
     Buf *buf, *work;
     int begin;        /* the phase that begins the rows, */
     int *make, nmake; /* those that add to them, */
@@ -29,28 +39,6 @@ typedef struct Within {
     int64_t width;
     bool shared; /* something is added to elements that all iterations have */
 } Within;
-
-typedef struct Meeting {
-    const Node *other;
-    const Buf *but;
-    bool any; /* of what the other phase writes */
-} Meeting;
-
-static void see_meeting(Expr *e, void *ctx)
-{
-    Meeting *m = ctx;
-
-    m->any = m->any || (e->op == OP_cell && e->buf != m->but && loop_writes(m->other, e->buf));
-}
-
-static bool meets(Prog *p, const Node *n, const Node *other, const Buf *but)
-{
-    Meeting m = { .other = other, .but = but };
-    Memo met = { 0 };
-
-    loop_visit(p, n, see_meeting, &m, &met);
-    return m.any;
-}
 
 /* Whether the phase begins all rows with one value. */
 static bool is_begin(Within *w, const Node *n)
@@ -209,36 +197,73 @@ static bool is_moved(const Within *w, int phase)
     return moved;
 }
 
+static const Touches *touches_of(const Within *w, int phase)
+{
+    if (!w->all->known[phase])
+        w->all->touches[phase] = lower_touched(w->k->p, w->k->phase[phase]);
+    w->all->known[phase] = true;
+    return &w->all->touches[phase];
+}
+
 /* Whether all of them can wait for the last: nothing in between has to do with them, and nothing
  * but the rows goes from one to another. */
 static bool can_wait(const Within *w)
 {
-    const Kernel *k = w->k;
     int last = w->user[w->n - 1].at;
 
     for (int i = w->make[0]; i < last; i++)
         for (int j = i + 1; j <= last && is_moved(w, i); j++)
-            if (meets(k->p, k->phase[i], k->phase[j], is_moved(w, j) ? w->buf : NULL) ||
-                meets(k->p, k->phase[j], k->phase[i], is_moved(w, j) ? w->buf : NULL) ||
-                loop_builds(k->phase[j]) != NULL)
+            if (w->k->phase[j] != NULL && lower_clash(touches_of(w, i), touches_of(w, j),
+                                                      is_moved(w, j) ? w->buf : NULL))
                 return false;
     return true;
+}
+
+static int now(const Phases *all, int phase)
+{
+    while (all->now[phase] != phase)
+        phase = all->now[phase] = all->now[all->now[phase]];
+    return phase;
+}
+
+/* The phases that mention the array, ascending; how many. */
+static int users_of(const Within *w, int *out)
+{
+    const MentionList *l = lower_mentions_of(&w->all->of, w->buf);
+    int n = 0;
+
+    for (int i = 0; i < l->n; i++) {
+        int phase = now(w->all, l->phase[i]), at = n;
+
+        while (at > 0 && out[at - 1] > phase)
+            at--;
+        if ((at > 0 && out[at - 1] == phase) || w->k->phase[phase] == NULL ||
+            !lower_touches(w->k->p, w->k->phase[phase], w->buf))
+            continue;
+        for (int k = n++; k > at; k--)
+            out[k] = out[k - 1];
+        out[at] = phase;
+    }
+    return n;
 }
 
 /* Finds the phases of an array; false: it is not such a one. */
 static bool find_phases(Within *w)
 {
     Kernel *k = w->k;
+    int most = lower_mentions_of(&w->all->of, w->buf)->n, n;
+    int *phase = arena_array(k->p->arena, most, sizeof *phase);
 
-    w->make = arena_array(k->p->arena, k->n, sizeof *w->make);
-    w->user = arena_array(k->p->arena, k->n, sizeof *w->user);
-    for (int i = 0; i < k->n; i++) {
-        if (!lower_touches(k->p, k->phase[i], w->buf))
-            continue;
-        if (w->begin < 0 && is_begin(w, k->phase[i]))
-            w->begin = i;
-        else if (loop_writes(k->phase[i], w->buf) && w->begin >= 0 && w->n == 0 &&
-                 is_make(w, k->phase[i]))
+    n = users_of(w, phase);
+    if (n == 0 || !is_begin(w, k->phase[phase[0]]))
+        return false;
+    w->make = arena_array(k->p->arena, n, sizeof *w->make);
+    w->user = arena_array(k->p->arena, n, sizeof *w->user);
+    w->begin = phase[0];
+    for (int m = 1; m < n; m++) {
+        int i = phase[m];
+
+        if (loop_writes(k->phase[i], w->buf) && w->n == 0 && is_make(w, k->phase[i]))
             w->make[w->nmake++] = i;
         else if (w->nmake == 0 || loop_writes(k->phase[i], w->buf) ||
                  !take_user(w, i, &w->user[w->n++]))
@@ -321,26 +346,42 @@ static Node *fused(Within *w)
     return lower_with_body(p, &phase, &all);
 }
 
-static void use_within(Kernel *k, Buf *b)
+static void use_within(Kernel *k, Phases *all, Buf *b)
 {
-    Within w = { .k = k, .buf = b, .begin = -1 };
+    Within w = { .k = k, .all = all, .buf = b, .begin = -1 };
     Node *phase;
-    int n = 0;
+    int last;
 
     if (b->kind != B_TEMP || (b->type != T_f32 && b->type != T_f64) || !find_phases(&w))
         return;
     phase = fused(&w);
-    for (int i = 0; i < k->n; i++)
-        if (i == w.user[w.n - 1].at)
-            k->phase[n++] = phase;
-        else if (i != w.begin && !is_moved(&w, i))
-            k->phase[n++] = k->phase[i];
-    k->n = n;
+    last = w.user[w.n - 1].at;
+    k->phase[w.begin] = NULL;
+    for (int i = w.make[0]; i < last; i++)
+        if (is_moved(&w, i)) {
+            k->phase[i] = NULL;
+            all->now[i] = last;
+        }
+    k->phase[last] = phase;
+    all->known[last] = false;
 }
 
 void lower_within(Kernel *k)
 {
-    for (int i = 0; i < k->p->nbuf; i++)
-        use_within(k, k->p->buf[i]);
-    lower_done(k, k->p->stage);
+    Prog *p = k->p;
+    Phases all = { .of = lower_mentioned(k) };
+    int n = 0;
+
+    all.touches = arena_array(p->arena, k->n, sizeof *all.touches);
+    all.known = arena_array(p->arena, k->n, sizeof *all.known);
+    all.now = arena_array(p->arena, k->n, sizeof *all.now);
+    for (int i = 0; i < k->n; i++)
+        all.now[i] = i;
+    for (int i = 0; i < p->nbuf; i++)
+        use_within(k, &all, p->buf[i]);
+    for (int i = 0; i < k->n; i++)
+        if (k->phase[i] != NULL)
+            k->phase[n++] = k->phase[i];
+    k->n = n;
+    lower_done(k, p->stage);
 }
