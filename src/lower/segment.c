@@ -23,7 +23,7 @@ static bool is_sum(Segments *s, const Node *n, Type type, Local *loop)
     return n->kind == N_STORE && n->op == A_ADD && n->nat == 0 && n->out->op == OP_cell &&
            n->out->buf->type == type && (type == T_f32 || type == T_f64) &&
            loop_index(n->out->arg[0], loop, &x) &&
-           lower_is_kept(s->p, s->phase, n->value, &s->kept);
+           lower_is_kept(s->p, s->phase, n->value, s->kept);
 }
 
 /* Either the same element, or surely another one. */
@@ -146,8 +146,8 @@ bool lower_segment_path(Segments *s, const Node *n, Path *path)
 
     *path = (Path){ .loop = n };
     if (n->kind != N_FOR || n->how != FOR_SERIAL || n->lanes > 1 || n->nbody == 0 ||
-        !lower_is_kept(s->p, s->phase, n->lo, &s->kept) ||
-        !lower_is_kept(s->p, s->phase, n->hi, &s->kept))
+        !lower_is_kept(s->p, s->phase, n->lo, s->kept) ||
+        !lower_is_kept(s->p, s->phase, n->hi, s->kept))
         return false;
     path->f.sum = arena_array(s->p->arena, n->nbody, sizeof *path->f.sum);
     for (int i = 0; i < n->nbody; i++)
@@ -201,11 +201,12 @@ static bool may_join(const Group *g, const Path *path)
 {
     bool shares = false;
 
+    if (!lower_segment_range(g->path[0], path) || g->cost + path->f.cost > MOST_OPERATIONS ||
+        g->parts + new_parts(g, path) > MOST_PARTS)
+        return false;
     for (int i = 0; i < g->n && !shares; i++)
         shares = lower_segment_shares(g->path[i], path);
-    return shares && lower_segment_range(g->path[0], path) &&
-           g->cost + path->f.cost <= MOST_OPERATIONS &&
-           g->parts + new_parts(g, path) <= MOST_PARTS;
+    return shares;
 }
 
 /* Whether two elements are one in different iterations of the loop. */
@@ -641,6 +642,7 @@ NodeList lower_segments_in(const Segments *outer, const Node *around, Node *cons
     Segments s = { .p = outer->p,
                    .made = outer->made,
                    .phase = outer->phase,
+                   .kept = outer->kept,
                    .around = around,
                    .how = outer->how,
                    .turned = outer->turned };
@@ -671,7 +673,8 @@ NodeList lower_segments_in(const Segments *outer, const Node *around, Node *cons
 static Node *segments_of(Kernel *k, Node *phase, LowerTile how, Mades made)
 {
     bool turned = false;
-    Segments s = { .p = k->p, .how = how, .made = made, .turned = &turned };
+    Kept kept = { 0 };
+    Segments s = { .p = k->p, .how = how, .made = made, .kept = &kept, .turned = &turned };
     NodeList out;
 
     if (lower_has_registers(phase) || phase->kind != N_FOR)

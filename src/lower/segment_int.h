@@ -38,7 +38,7 @@ typedef struct Segments {
     const Node *phase, *around; /* around: the loop that this list is in; NULL: the phase itself */
     LowerTile how;
     bool *turned; /* a loop of the phase was turned: the others will be, too */
-    Kept kept;
+    Kept *kept;   /* of the phase */
     Memo let;
     NodeList out;
 } Segments;

@@ -45,12 +45,11 @@ static bool is_swept(const Sweep *w, const Path *path)
 static bool find_paths(Sweep *w)
 {
     const Node *n = w->loop;
-    Kept kept = { 0 };
     bool several = n->nbody > 1;
 
     if (n->kind != N_FOR || n->how != FOR_SERIAL || n->lanes > 1 || n->nbody == 0 ||
-        w->s->phase->scheduled || !lower_is_kept(w->s->p, w->s->phase, n->lo, &kept) ||
-        !lower_is_kept(w->s->p, w->s->phase, n->hi, &kept))
+        w->s->phase->scheduled || !lower_is_kept(w->s->p, w->s->phase, n->lo, w->s->kept) ||
+        !lower_is_kept(w->s->p, w->s->phase, n->hi, w->s->kept))
         return false;
     w->path = arena_array(w->s->p->arena, n->nbody, sizeof *w->path);
     for (w->n = 0; w->n < n->nbody; w->n++) {
