@@ -153,10 +153,10 @@ static void add_use(Unfold *u, Expr *e, Region *at, int64_t times)
     v->use[v->nuse++] = at;
 }
 
-typedef struct Spot { /* a block in which a value is used; sure: in each run of the block */
+typedef struct Where { /* a block in which a value is used; sure: in each run of the block */
     Region *at;
     bool sure;
-} Spot;
+} Where;
 
 /* Two arms of one choice that both need a value: whoever runs the choice needs it. */
 static bool are_sides(const Region *a, const Region *b)
@@ -165,7 +165,7 @@ static bool are_sides(const Region *a, const Region *b)
            a->of->e->op == OP_select;
 }
 
-static int find_spot(const Spot *s, int n, int but, const Region *at, bool side)
+static int find_where(const Where *s, int n, int but, const Region *at, bool side)
 {
     for (int i = 0; i < n; i++)
         if (i != but && (side ? are_sides(s[i].at, at) : s[i].at == at))
@@ -174,28 +174,28 @@ static int find_spot(const Spot *s, int n, int but, const Region *at, bool side)
 }
 
 /* The innermost block around all uses of the value, and whether each run of it needs the value. */
-static Spot meet(Unfold *u, const Value *v)
+static Where meet(Unfold *u, const Value *v)
 {
-    Spot *s = arena_array(u->p->arena, v->nuse, sizeof *s);
+    Where *s = arena_array(u->p->arena, v->nuse, sizeof *s);
     int n = v->nuse;
 
     for (int i = 0; i < n; i++)
-        s[i] = (Spot){ v->use[i], true };
+        s[i] = (Where){ v->use[i], true };
     while (n > 1) {
         int deep = 0, with;
-        Spot up;
+        Where up;
 
         for (int i = 1; i < n; i++)
             if (s[i].at->depth > s[deep].at->depth)
                 deep = i;
-        with = find_spot(s, n, deep, s[deep].at, true);
-        up = (Spot){ s[deep].at->outer, with >= 0 && s[with].sure && s[deep].sure };
+        with = find_where(s, n, deep, s[deep].at, true);
+        up = (Where){ s[deep].at->outer, with >= 0 && s[with].sure && s[deep].sure };
         s[deep] = up;
         if (with >= 0) {
             s[with] = s[--n];
             deep = deep == n ? with : deep;
         }
-        with = find_spot(s, n, deep, up.at, false);
+        with = find_where(s, n, deep, up.at, false);
         if (with >= 0) {
             s[with].sure = s[with].sure || up.sure;
             s[deep] = s[--n];
@@ -263,7 +263,7 @@ static void place_copied(Unfold *u, Value *v)
 
 static void place(Unfold *u, Value *v)
 {
-    Spot s = meet(u, v);
+    Where s = meet(u, v);
     Region *inner;
 
     if (!s.sure && !v->copied && !may_be_early(u, v->e))
