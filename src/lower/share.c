@@ -250,9 +250,12 @@ static NodeList share_list(Share *, Node *const *n, int count);
 
 static Node *share_body(const Share *s, Node *n)
 {
-    Share inside = new_list(s);
+    Share inside;
     NodeList body;
 
+    if (n->nbody == 0)
+        return n;
+    inside = new_list(s);
     if (n->lanes > 1) {
         inside.lane = n->local;
         inside.lanes = n->lanes;

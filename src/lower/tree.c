@@ -173,10 +173,26 @@ bool lower_is_stepped(Prog *p, Expr *e, Local *l)
     return a != b && lower_is_stepped(p, e->arg[a ? 0 : 1], l);
 }
 
+enum { SMALL_TREE = 32 }; /* nodes that are walked faster than looked up */
+
+static bool uses_in_tree(const Expr *e, const Local *l)
+{
+    bool uses = e->op == OP_local && e->local == l;
+
+    for (int i = 0; i < e->nargs && !uses; i++)
+        uses = uses_in_tree(e->arg[i], l);
+    return uses;
+}
+
 bool lower_uses(Prog *p, Expr *e, Local *l, Memo *memo)
 {
-    Expr *yes = loop_use(p, l), *no = ir_int(p, 0), *known = *ir_memo(p, memo, e);
+    Expr *yes, *no, *known;
 
+    if (e->tree <= SMALL_TREE)
+        return uses_in_tree(e, l);
+    yes = loop_use(p, l);
+    no = ir_int(p, 0);
+    known = *ir_memo(p, memo, e);
     if (known != NULL)
         return known == yes;
     known = e == yes ? yes : no;
