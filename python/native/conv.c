@@ -29,6 +29,7 @@ typedef struct Conv {
     char *spec;
     weft_conv *conv;
     weft_conv_info info;
+    uint64_t used; /* when */
 } Conv;
 
 /* Used by who is between state_enter and state_leave. */
@@ -109,19 +110,46 @@ static weft_edges *find_edges(Call *c, weft_ctx *ctx, const weft_edge_list *list
     return g->edges;
 }
 
+static void close_conv(Conv *v)
+{
+    weft_conv_free(v->conv);
+    free(v->spec);
+    *v = kept.conv[--kept.nconv];
+}
+
+void conv_drop(const char *spec)
+{
+    for (int i = kept.nconv - 1; i >= 0; i--)
+        if (is_of_problem(kept.conv[i].spec, spec))
+            close_conv(&kept.conv[i]);
+}
+
+/* When all places are taken, the one that was not used for longest goes. */
+static Conv *place_for_conv(void)
+{
+    Conv *v = &kept.conv[0];
+
+    for (int i = 1; i < kept.nconv; i++)
+        if (kept.conv[i].used < v->used)
+            v = &kept.conv[i];
+    if (kept.nconv == MOST_CONVS)
+        close_conv(v);
+    return &kept.conv[kept.nconv];
+}
+
 static bool find_conv(Call *c, weft_ctx *ctx)
 {
     size_t n = strcspn(c->task, "\n");
-    Conv *v = &kept.conv[kept.nconv];
+    Conv *v;
 
     for (int i = 0; i < kept.nconv; i++)
         if (strncmp(kept.conv[i].spec, c->task, n) == 0 && kept.conv[i].spec[n] == 0) {
             c->conv = &kept.conv[i];
+            c->conv->used = ++kept.now;
             return true;
         }
-    if (kept.nconv == MOST_CONVS)
-        return refuse(c, "more than 256 different convolutions in one process");
-    v->spec = calloc(n + 1, 1);
+    v = place_for_conv();
+    *v = (Conv){ .spec = calloc(n + 1, 1), .used = ++kept.now };
     if (v->spec == NULL)
         return refuse(c, "out of memory");
     memcpy(v->spec, c->task, n);

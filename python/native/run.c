@@ -19,6 +19,7 @@ typedef struct Entry { /* a program that was compiled */
     struct Entry *next;
     uint64_t hash;
     char *text;
+    weft_prog *prog; /* names of arguments are its */
     weft_kernel *kernel;
     weft_args *args;
     int nin, nout;
@@ -135,19 +136,39 @@ static weft_status list_arrays(weft_prog *prog, Entry *e)
     return s;
 }
 
-/* The program stays with the context: names of arguments are its. */
 static weft_status compile(weft_ctx *ctx, Entry *e, char *copy)
 {
-    weft_prog *prog;
-    weft_status s = read_program(ctx, copy, &prog);
+    weft_status s = read_program(ctx, copy, &e->prog);
 
     if (s == WEFT_OK)
-        s = list_arrays(prog, e);
+        s = list_arrays(e->prog, e);
     if (s == WEFT_OK)
-        s = weft_args_new(prog, &e->args);
+        s = weft_args_new(e->prog, &e->args);
     if (s == WEFT_OK)
-        s = weft_kernel_compile(prog, &e->kernel);
+        s = weft_kernel_compile(e->prog, &e->kernel);
     return s;
+}
+
+/* The library's message stays. */
+static void close_entry(Entry *e)
+{
+    weft_args_free(e->args);
+    weft_kernel_free(e->kernel);
+    weft_prog_free(e->prog);
+    free(e->text);
+    free(e);
+}
+
+void run_drop(const char *spec)
+{
+    for (int i = 0; i < BUCKETS; i++)
+        for (Entry **at = &table[i], *e; (e = *at) != NULL;)
+            if (strncmp(e->text, "o3 ", 3) == 0 && is_of_problem(e->text + 3, spec)) {
+                *at = e->next;
+                close_entry(e);
+            } else {
+                at = &e->next;
+            }
 }
 
 static Entry *open_entry(Call *c, weft_ctx *ctx, const char *text, uint64_t hash)
@@ -173,8 +194,12 @@ static Entry *open_entry(Call *c, weft_ctx *ctx, const char *text, uint64_t hash
                                      "lines as grad of=Z wrt=X" : weft_message(ctx));
     }
     free(work);
-    free(copy);
-    free(e);
+    if (e != NULL) {
+        e->text = copy;
+        close_entry(e);
+    } else {
+        free(copy);
+    }
     return NULL;
 }
 

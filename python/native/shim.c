@@ -7,6 +7,8 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -189,12 +191,58 @@ static void run_on_torch(void *user, int64_t n, weft_task *task, void *arg)
         do_range(0, n, &w);
 }
 
+typedef struct Dropped { /* problems whose kernels are to be freed */
+    struct Dropped *next;
+    char spec[];
+} Dropped;
+
+static _Atomic(Dropped *) dropped;
+
+bool is_of_problem(const char *text, const char *spec)
+{
+    size_t n = strlen(spec);
+
+    return strncmp(text, spec, n) == 0 &&
+           (text[n] == 0 || text[n] == '\n' || strncmp(text + n, "; type=", 7) == 0);
+}
+
+static void free_dropped(void)
+{
+    Dropped *d = atomic_exchange(&dropped, NULL), *next;
+
+    for (; d != NULL; d = next) {
+        next = d->next;
+        run_drop(d->spec);
+        conv_drop(d->spec);
+        free(d);
+    }
+}
+
+/* A collector of garbage may call this in the middle of anything, so nothing here waits. */
+void weft_torch_drop(const char *spec)
+{
+    size_t n = strlen(spec) + 1;
+    Dropped *d = malloc(sizeof *d + n);
+
+    if (d == NULL)
+        return;
+    memcpy(d->spec, spec, n);
+    d->next = atomic_load(&dropped);
+    while (!atomic_compare_exchange_weak(&dropped, &d->next, d))
+        ;
+    if (pthread_mutex_trylock(&state.lock) != 0)
+        return;
+    free_dropped();
+    pthread_mutex_unlock(&state.lock);
+}
+
 weft_ctx *state_enter(void)
 {
     weft_executor *executor;
     uint32_t threads = 1;
 
     pthread_mutex_lock(&state.lock);
+    free_dropped();
     executor = state.forked ? NULL : run_on_torch; /* NULL: the context's own threads */
     if (shim.num_threads(&threads) == 0 && threads != state.threads) {
         threads = threads < 1 ? 1 : threads > 1024 ? 1024 : threads;

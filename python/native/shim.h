@@ -84,6 +84,14 @@ Value list_give(Plain *p, int n);
 weft_ctx *state_enter(void);
 void state_leave(void);
 
+/* Nobody uses this problem any more: its kernels are freed, now or by the next call.  Any thread may
+ * say so at any time.  Whoever runs it again gets new ones. */
+WEFT_API void weft_torch_drop(const char *spec);
+/* run.c, conv.c: frees the kernels of a problem, of any type of elements. */
+void run_drop(const char *spec);
+void conv_drop(const char *spec);
+bool is_of_problem(const char *text, const char *spec); /* the first line of a text */
+
 /* Throws what the operators of this process cannot go on with; does not return. */
 void op_fail(const char *message);
 

@@ -13,6 +13,7 @@ from ._problem import TPProblem, type_of
 from ._sparse import bad
 from ._torch import _DTYPES, _native, run
 from ._torch_conv import conv
+from ._uses import hold
 
 
 def torch_to_oeq_dtype(dtype: torch.dtype) -> type:
@@ -42,6 +43,7 @@ class _Problem(torch.nn.Module):
             raise bad("problem", "a weft.TPProblem", type(problem).__name__)
         self._form = form
         self._take(problem)
+        hold(self, self._spec)
 
     def _take(self, problem: TPProblem) -> None:
         self._spec = problem.spec(self._form)
@@ -55,6 +57,7 @@ class _Problem(torch.nn.Module):
         dtype = fn(torch.empty(0, dtype=self._dtype)).dtype
         if dtype != self._dtype:
             self._take(self.config.clone(irrep_dtype=dtype, weight_dtype=dtype))
+            hold(self, self._spec)
         return super()._apply(fn, recurse)
 
     def reorder_weights_from_e3nn(self, weights: torch.Tensor, has_batch_dim: bool = True) -> torch.Tensor:

@@ -168,10 +168,10 @@ class Function:
         self.text = text
         lines = text.split("\n")
         self.order = len(lines) - 1
-        self._program = _open(lines)
-        args = self._program.args
+        program = _open(lines)  # which is not kept: its shapes are all that is asked for
+        args = program.args
         self.sizes = [a.name for a in args if a.role == "size"]
-        shapes = _extents(self._program, self.sizes)
+        shapes = _extents(program, self.sizes)
         arrays = {a.name: Array(a.name, _DTYPES[a.type], shapes[a.name]) for a in args
                   if a.role != "size"}
         self.inputs = [arrays[a.name] for a in args if a.role == "input"]

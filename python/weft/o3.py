@@ -15,6 +15,7 @@ from ._oeq import as_type
 from ._problem import Instruction, TPProblem
 from ._sparse import bad
 from ._torch import run
+from ._uses import hold
 
 __all__ = ["FullyConnectedTensorProduct", "Irreps", "Linear", "SphericalHarmonics", "TensorProduct",
            "spherical_harmonics"]
@@ -79,6 +80,7 @@ class TensorProduct(_Dropin):
         self.instructions: List[Instruction] = p.instructions
         spec = p.spec("tp").split("; ")
         self._spec = "; ".join(s for s in spec if not s.startswith(("type=", "weight_type=")))
+        hold(self, self._spec)
         if self.internal_weights:
             self.weight = torch.nn.Parameter(torch.randn(self.weight_numel))
         else:
@@ -164,6 +166,7 @@ class Linear(_Dropin):
             "in1": self.irreps_in, "out": self.irreps_out, "paths": ", ".join(f"{i} {k}" for i, k in pairs) or None,
             "weights": ("shared" if self.shared_weights else "item") if pairs else "none",
             "bias": self._bias, "path_norm": path_normalization})
+        hold(self, self._spec)
         self.weight_numel = sum(self.irreps_in[i].mul * self.irreps_out[k].mul for i, k in pairs)
         self.bias_numel = sum(s.mul for s, w in zip(self.irreps_out, wanted) if w)
         self._dims = self.irreps_in.dim, self.irreps_out.dim
@@ -218,6 +221,7 @@ class SphericalHarmonics(torch.nn.Module):
                            else Irreps([(1, l, -1 if odd and l % 2 else 1) for l in degrees]))
         self.normalize, self.normalization = normalize, normalization
         self._spec = _spec("sh", {"l": degrees, "norm": normalization, "normalize": bool(normalize)})
+        hold(self, self._spec)
         self._dim = sum(2 * l + 1 for l in degrees)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
