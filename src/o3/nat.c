@@ -5,6 +5,7 @@
  * nearest one is decided by comparing squares of naturals, however good it was. */
 #include "o3/o3_int.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -101,6 +102,7 @@ void nat_mul_double(Nat *num, Nat *den, double a)
     int e;
     uint64_t m = (uint64_t)ldexp(frexp(a, &e), 53);
 
+    assert(a >= 0);
     for (e -= 53; m != 0 && m % 2 == 0; e++)
         m /= 2;
     nat_mul(num, m);

@@ -88,7 +88,7 @@ typedef struct O3Terms { /* sorted by m1, m2, m3 */
 
 /* The symbol times sqrt(scale), each product rounded once.  Throws ST_ARG when there is none. */
 O3Terms o3_3j(Arena *, int l1, int l2, int l3, O3Signs, const O3Scale *);
-double o3_root(double num, double den); /* sqrt(num / den), rounded once; integers below 2^53 */
+double o3_root(double num, double den); /* sqrt(num / den), rounded once; integers in 0..2^53 */
 
 /* rotation.c: D matrices of dim x dim, by rows, of O(3): a matrix with determinant -1 is a rotation
  * after the inversion, which multiplies by the parity. */

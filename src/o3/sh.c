@@ -65,17 +65,14 @@ static void put_round(Writer *w, int m)
 /* P(l, m) for l > m. */
 static void put_along(Writer *w, int l, int m)
 {
-    double a = o3_root(4 * l * l - 1, l * l - m * m);
-    double b = o3_root((l - 1) * (l - 1) - m * m, 4 * (l - 1) * (l - 1) - 1);
-
     text_f(w->out, "    let p%d_%d = ", l, m);
-    put_number(w->out, a);
+    put_number(w->out, o3_root(4 * l * l - 1, l * l - m * m));
     if (l == m + 1) {
         text_str(w->out, " * y\n");
         return;
     }
     text_f(w->out, " * (y * p%d_%d - ", l - 1, m);
-    put_number(w->out, b);
+    put_number(w->out, o3_root((l - 1) * (l - 1) - m * m, 4 * (l - 1) * (l - 1) - 1));
     if (l == m + 2)
         text_str(w->out, " * r2)\n");
     else
