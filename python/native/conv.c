@@ -288,6 +288,8 @@ static bool check_index(Call *c)
     if (r->ndim != 1 || s->ndim != 1 || r->shape[0] != s->shape[0] || r->type != s->type ||
         (r->type != WEFT_I32 && r->type != WEFT_I64))
         return refuse(c, "rows, cols: expected two lists of integers of one length and type");
+    if (c->nodes < 0)
+        return refuse(c, "nodes: expected a number that is not negative");
     if (c->nin == 0 || c->in[0].ndim != 2)
         return refuse(c, "x: expected two dimensions");
     return true;
@@ -334,11 +336,12 @@ void op_conv(Value *stack, uint64_t nargs, uint64_t nresults)
 
     (void)nargs;
     (void)nresults;
+    if (why == NULL)
+        why = text_take(task, &c.task);
     if (why != NULL)
         refuse(&c, why);
     take_index(&c, stack[1], stack[2]);
     c.nodes = (int64_t)stack[3];
-    shim.string_text(task, &c.task);
     if (c.message[0] == 0) {
         ctx = state_enter();
         if (ctx != NULL)

@@ -321,9 +321,10 @@ void op_run(Value *stack, uint64_t nargs, uint64_t nresults)
     c.nin = c.nout = 0;
     c.message[0] = 0;
     why = list_take((AtenList *)(uintptr_t)stack[0], c.in, MOST_ARRAYS, &c.nin);
+    if (why == NULL)
+        why = text_take(program, &text);
     if (why != NULL)
         say(&c, "%s", why);
-    shim.string_text(program, &text);
     if (c.message[0] == 0) {
         ctx = state_enter();
         if (ctx != NULL)

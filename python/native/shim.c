@@ -40,6 +40,7 @@ static const struct {
     { "torch_list_push_back", offsetof(Shim, list_push) },
     { "torch_delete_list", offsetof(Shim, list_delete) },
     { "torch_string_c_str", offsetof(Shim, string_text) },
+    { "torch_string_length", offsetof(Shim, string_length) },
     { "torch_delete_string", offsetof(Shim, string_delete) },
     { "aoti_torch_delete_tensor_object", offsetof(Shim, tensor_delete) },
     { "aoti_torch_get_data_ptr", offsetof(Shim, tensor_data) },
@@ -372,6 +373,16 @@ const char *list_take(AtenList *list, Plain *out, int most, int *count)
     }
     shim.list_delete(list);
     return fault;
+}
+
+const char *text_take(AtenString *string, const char **out)
+{
+    size_t n = 0;
+
+    *out = "";
+    if (shim.string_text(string, out) != 0 || shim.string_length(string, &n) != 0)
+        return "torch refused to give a text";
+    return strlen(*out) == n ? NULL : "the text of the problem has a NUL character; remove it";
 }
 
 Value list_give(Plain *p, int n)

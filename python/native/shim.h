@@ -35,6 +35,7 @@ typedef struct Shim {
     int32_t (*list_push)(AtenList *, Value);
     int32_t (*list_delete)(AtenList *);
     int32_t (*string_text)(AtenString *, const char **out);
+    int32_t (*string_length)(AtenString *, size_t *out);
     int32_t (*string_delete)(AtenString *);
     int32_t (*tensor_delete)(AtenTensor *);
     int32_t (*tensor_data)(AtenTensor *, void **out);
@@ -76,6 +77,8 @@ void plain_free(Plain *p, int n);
 /* The tensors of a list, which goes, made plain; how many is added to *count.  NULL, or what is wrong;
  * those taken are the caller's either way. */
 const char *list_take(AtenList *list, Plain *out, int most, int *count);
+/* The text of a string, which stays torch's.  NULL, or what is wrong: a NUL would end it early. */
+const char *text_take(AtenString *string, const char **out);
 /* A list that owns them. */
 Value list_give(Plain *p, int n);
 

@@ -14,7 +14,7 @@ several threads wait for each other, and each uses all threads of the pool.
 from importlib import import_module
 from typing import Any, List
 
-from . import _lib
+from . import _check, _lib
 from ._lib import (
     ArgumentError,
     BindError,
@@ -71,5 +71,6 @@ def __dir__() -> List[str]:
 
 def set_threads(n: int) -> None:
     """How many threads kernels run on; 0: as WEFT_NUM_THREADS says, else one for each CPU."""
+    number = _check.integer("threads", n, 0, _check.INT_MAX)
     with _lib.lock:
-        _lib.check(_lib.lib.weft_ctx_threads(_lib.context(), n))
+        _lib.check(_lib.lib.weft_ctx_threads(_lib.context(), number))

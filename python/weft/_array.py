@@ -9,7 +9,7 @@ from ctypes import c_int64
 
 import numpy as np
 
-from . import _lib
+from . import _check, _lib
 
 _TYPES = ["i32", "i64", "f16", "bf16", "f32", "f64"]  # weft_type
 _DTYPES = {
@@ -41,21 +41,22 @@ def dtype_of(type: str) -> np.dtype:
     return _DTYPES[type]
 
 
-def as_input(value, type: str, structure: bool) -> np.ndarray:
+def as_input(value, type: str, structure: bool, name: str) -> np.ndarray:
     """The array itself where that is possible.  Lists and numbers take the argument's type; arrays
     of another type are not converted, as that may lose digits (but integers of structure are)."""
-    if not isinstance(value, np.ndarray):
-        try:
-            value = np.asarray(value)
-        except Exception as e:
-            raise _lib.ArgumentError(f"not an array: {e}") from None
-        if value.dtype != dtype_of(type):
-            value = value.astype(dtype_of(type), casting="unsafe" if value.size == 0 else "same_kind")
+    value = _check.array(name, value, dtype_of(type))
     if structure and value.dtype.kind in "iu" and value.dtype not in (np.int32, np.int64):
-        value = value.astype(np.int64)
+        value = as_int64(value, name)
     if type == "bf16" and value.dtype.name == "bfloat16":  # of ml_dtypes
         value = value.view(np.uint16)
     return value
+
+
+def as_int64(array: np.ndarray, name: str) -> np.ndarray:
+    """Integers of any type in int64; those that it does not hold are refused."""
+    if array.dtype == np.uint64 and array.size and array.max() > _check.INT64_MAX:
+        raise _lib.ArgumentError(f"{name}: expected integers below 2^63, got {array.max()}")
+    return array.astype(np.int64, copy=False)
 
 
 def as_tensor(array: np.ndarray, name: str, writes: bool) -> tuple:

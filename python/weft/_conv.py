@@ -13,7 +13,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from . import _array, _lib
+from . import _array, _check, _lib
 from ._irreps import Irreps
 from ._lib import check, lib
 from ._o3 import Path, _Layer, _paths, _spec, _type
@@ -24,11 +24,12 @@ _OPERANDS = ("x", "y", "weight", "matrix")  # as weft_conv_in has them
 
 
 def _ends(name: str, value: Any) -> np.ndarray:
-    ends = np.asarray(value)
+    ends = _check.array(name, value)
     if ends.ndim != 1 or (ends.dtype.kind not in "iu" and ends.size):
         raise bad(name, "integers, one for each edge", f"{ends.dtype} of shape {ends.shape}")
-    wide = ends.dtype != np.int32
-    return np.ascontiguousarray(ends, np.int64 if wide else np.int32)
+    if ends.size == 0:
+        ends = ends.astype(np.int64)
+    return np.ascontiguousarray(ends if ends.dtype == np.int32 else _array.as_int64(ends, name))
 
 
 class Edges:
@@ -45,10 +46,10 @@ class Edges:
         if ends[0].dtype != ends[1].dtype:
             ends = [e.astype(np.int64) for e in ends]
         self.n = len(ends[0])
-        self.nodes = int(ends[0].max(initial=-1) + 1 if nodes is None else nodes)
-        if senders is None:
-            senders = max(self.nodes, int(ends[1].max(initial=-1)) + 1) if nodes is None else nodes
-        self.senders = int(senders)
+        if senders is None and nodes is None:
+            senders = int(max(e.max(initial=-1) for e in ends)) + 1
+        self.nodes = int(ends[0].max(initial=-1)) + 1 if nodes is None else _check.size("nodes", nodes)
+        self.senders = self.nodes if senders is None else _check.size("senders", senders)
         given = _lib.EdgeList(self.nodes, self.senders, self.n,
                               _array.type_code("i64" if ends[0].dtype == np.int64 else "i32"),
                               ends[0].ctypes.data, ends[1].ctypes.data)
@@ -94,7 +95,7 @@ class Convolution(_Layer):
     def _open(self) -> None:
         self._info = _lib.ConvInfo()
         with _lib.lock:
-            self._handle = _lib.new(lib.weft_conv_new, _lib.context(), self.spec.encode())
+            self._handle = _lib.new(lib.weft_conv_new, _lib.context(), _check.text("problem", self.spec))
             weakref.finalize(self, _free, lib.weft_conv_free, self._handle)
             check(lib.weft_conv_get(self._handle, ctypes.byref(self._info)))
 
@@ -128,12 +129,13 @@ class Convolution(_Layer):
 
     def _array(self, edges: Edges, name: str, value: Any, like: str, write: bool = False) -> np.ndarray:
         shape, type = self._rows(edges, like)
-        array = _array.as_input(value, type, False)
+        array = _array.as_input(value, type, False, name)
         if array.dtype != _array.dtype_of(type):
             raise bad(name, f"elements of {_array.dtype_of(type)}", array.dtype)
         if array.shape != shape:
             raise bad(name, f"the shape {shape}", array.shape)
-        if write and not (array.flags.c_contiguous and array.flags.writeable and array is value):
+        if write and not (array.flags.c_contiguous and array.flags.writeable
+                          and isinstance(value, np.ndarray) and np.shares_memory(array, value)):
             raise bad(name, "an array that is written to, in C order", "another")
         return np.ascontiguousarray(array)
 

@@ -11,6 +11,7 @@ from typing import Any, Optional, Tuple, Union
 
 import numpy as np
 
+from . import _check
 from ._sparse import bad, describe, is_torch
 
 _MOST = 8  # lists that are kept
@@ -24,7 +25,7 @@ def _ends(edge_index: Any) -> Tuple[np.ndarray, np.ndarray]:
             raise bad("edge_index", "a tensor on the CPU", edge_index.device)
         senders, receivers = (edge_index[k].numpy() for k in (0, 1))
     else:
-        senders, receivers = edge_index[0], edge_index[1]
+        senders, receivers = _check.plain("edge_index", edge_index)
     return receivers, senders
 
 
@@ -56,7 +57,7 @@ class Graph:
     def __init__(self, edge_index: Any, num_nodes: Union[int, Tuple[int, int], None] = None,
                  data: Any = None):
         if isinstance(edge_index, (list, tuple)):
-            edge_index = np.asarray(edge_index, np.int64)
+            edge_index = _check.array("edge_index", edge_index, np.dtype(np.int64))
         if not is_edge_index(edge_index):
             raise bad("edge_index", "int32 or int64 of shape (2, edges)", describe(edge_index))
         self.row, self.col = (np.array(e) for e in _ends(edge_index))
@@ -64,8 +65,10 @@ class Graph:
             end.flags.writeable = False  # so calls need not compare it with that of the call before
         if num_nodes is None:
             num_nodes = _count(self.row, self.col)
-        m, n = num_nodes if isinstance(num_nodes, tuple) else (num_nodes, num_nodes)
-        self.shape = (int(m), int(n))
+        pair = num_nodes if isinstance(num_nodes, (tuple, list)) else (num_nodes, num_nodes)
+        if len(pair) != 2:
+            raise bad("num_nodes", "a number of nodes, or a pair of receivers and senders", repr(num_nodes))
+        self.shape = (_check.size("num_nodes", pair[0]), _check.size("num_nodes", pair[1]))
         self.data = data
 
     @property

@@ -9,14 +9,15 @@ from typing import Any, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
-from . import _lib
+from . import _check, _lib
 from ._lib import ArgumentError
 
 
 def tell(question: str) -> str:
     """The answer of weft_o3_tell."""
+    asked = _check.text("problem", question)
     with _lib.lock:
-        return _lib.text(_lib.lib.weft_o3_tell, _lib.context(), question.encode())
+        return _lib.text(_lib.lib.weft_o3_tell, _lib.context(), asked)
 
 
 class Slot(NamedTuple):
@@ -57,6 +58,7 @@ class Irreps(tuple):
             return irreps
         if not isinstance(irreps, str):
             irreps = _text_of(irreps)
+        _check.text("irreps", irreps)
         if ";" in irreps:
             raise ArgumentError(f"irreps: expected text as in '8x0e + 4x1o', got {irreps!r}")
         text = tell(f"irreps; of={irreps}").strip()
@@ -167,6 +169,7 @@ def _slot_text(slot: Any) -> str:
 def wigner_3j(l1: int, l2: int, l3: int, *, signs: str = "e3nn") -> np.ndarray:
     """The 3j symbol in the real basis, (2 l1 + 1, 2 l2 + 1, 2 l3 + 1) in float64, each element the
     nearest double.  signs: "e3nn", as of its releases from 0.5 on, or "e3nn-0.4"."""
+    l1, l2, l3 = (_check.integer(name, l) for name, l in (("l1", l1), ("l2", l2), ("l3", l3)))
     out = np.zeros((2 * l1 + 1, 2 * l2 + 1, 2 * l3 + 1)) if min(l1, l2, l3) >= 0 else None
     for line in tell(f"wigner; l={l1} {l2} {l3}; signs={signs}").splitlines():
         m1, m2, m3, value = line.split()
@@ -179,7 +182,7 @@ def wigner_D(irreps: Union[str, Irreps], *, matrix: Any = None, angles: Any = No
     """How features of these irreps turn: (dim, dim) in float64, for a matrix (3, 3) of O(3), for
     angles (alpha, beta, gamma) as e3nn has them, or for a quaternion, its real part first."""
     given = {"matrix": (matrix, 9), "angles": (angles, 3), "quaternion": (quaternion, 4)}
-    rotation = [(word, np.asarray(v, float).ravel(), n) for word, (v, n) in given.items()
+    rotation = [(word, np.asarray(_check.plain(word, v), float).ravel(), n) for word, (v, n) in given.items()
                 if v is not None]
     if len(rotation) != 1:
         raise ArgumentError(f"wigner_D: expected one of {', '.join(given)}, got {len(rotation)}")

@@ -239,13 +239,6 @@ def check(status: int) -> None:
         raise _ERRORS[status if status < len(_ERRORS) else 0](text)
 
 
-def names(words) -> tuple:
-    """An array of C strings, and how many."""
-    words = [words] if isinstance(words, str) else list(words or [])
-    array = (c_char_p * max(len(words), 1))(*[w.encode() for w in words])
-    return array, len(words)
-
-
 def new(function, *arguments) -> c_void_p:
     """The handle that a function gives by its last parameter."""
     out = c_void_p()

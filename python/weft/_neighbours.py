@@ -9,7 +9,7 @@ from typing import NamedTuple, Sequence
 
 import numpy as np
 
-from . import _lib
+from . import _check, _lib
 from ._lib import ArgumentError, check, lib
 
 
@@ -43,9 +43,9 @@ _INDEX = {np.dtype(np.int32): 0, np.dtype(np.int64): 1}
 def atoms(source: str) -> Atoms:
     """Atoms from an .xyz file, or by a generator: "crystal:silicon:repeat=4", "water:molecules=64";
     `weft neighbours --help` has the others."""
-    out = _lib.Atoms()
+    out, given = _lib.Atoms(), _check.text("source", source)
     with _lib.lock:
-        check(lib.weft_atoms_make(_lib.context(), source.encode(), byref(out)))
+        check(lib.weft_atoms_make(_lib.context(), given, byref(out)))
         n, pos = out.n, np.empty((out.n, 3))
         if n > 0:
             pos[:] = np.ctypeslib.as_array(cast(out.pos, POINTER(c_double)), (n, 3))
@@ -57,7 +57,7 @@ def atoms(source: str) -> Atoms:
 
 def _real(name: str, value, shape) -> np.ndarray:
     try:
-        array = np.ascontiguousarray(value, np.float64)
+        array = np.ascontiguousarray(_check.plain(name, value), np.float64)
     except (TypeError, ValueError) as e:
         raise ArgumentError(f"{name}: {e}") from None
     if array.ndim != len(shape) or any(s >= 0 and s != t for s, t in zip(shape, array.shape)):
@@ -66,8 +66,8 @@ def _real(name: str, value, shape) -> np.ndarray:
 
 
 def _periods(pbc) -> np.ndarray:
-    periods = np.asarray(pbc)
-    if periods.shape not in ((), (3,)):
+    periods = _check.array("pbc", pbc)
+    if periods.shape not in ((), (3,)) or periods.dtype.kind not in "biu":
         raise ArgumentError(f"pbc: expected one or three of True and False, got {pbc!r}")
     return np.broadcast_to(periods, 3).astype(bool)
 
@@ -84,12 +84,13 @@ def neighbours(positions, cell=None, pbc=None, cutoff: float = 5.0, *, index=np.
     code = _INDEX.get(np.dtype(index))
     if code is None or not set(want) <= set(_ARRAYS):
         raise ArgumentError("index is int32 or int64, and want some of " + ", ".join(_ARRAYS))
+    radius = _check.real("cutoff", cutoff)
     given = _lib.Atoms(n=len(pos), pos=pos.ctypes.data)
     given.cell[:] = box.ravel().tolist()
     given.pbc[:] = periods.tolist()
     nnz, to, out = c_int64(), _lib.Neighbours(type=code), dict.fromkeys(_ARRAYS)
     with _lib.lock:
-        check(lib.weft_neighbours_find(_lib.context(), byref(given), float(cutoff), byref(nnz)))
+        check(lib.weft_neighbours_find(_lib.context(), byref(given), radius, byref(nnz)))
         for name in want:
             field, dtype = _ARRAYS[name]
             n = len(pos) + 1 if name == "start" else nnz.value

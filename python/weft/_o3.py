@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from . import _array
+from . import _array, _check
 from ._irreps import Irreps, tell
 from ._program import Kernel, Names, Program
 from ._sparse import bad
@@ -36,8 +36,10 @@ def _type(name: str, dtype: Any) -> str:
 
 
 def _word(value: Any) -> str:
-    if isinstance(value, bool):
+    if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
+    if isinstance(value, np.generic):  # its repr has the name of the type
+        value = value.item()
     if isinstance(value, (str, Irreps)):
         return str(value)
     if isinstance(value, Iterable):
@@ -48,6 +50,7 @@ def _word(value: Any) -> str:
 def _spec(form: str, settings: Dict[str, Any]) -> str:
     words = {key: _word(v) for key, v in settings.items() if v is not None}
     for key, word in words.items():
+        _check.text(key, word)
         if ";" in word:
             raise bad(key, "no ; in it", repr(word))
     return "; ".join([form, *(f"{key}={word}" for key, word in words.items())])
@@ -103,7 +106,7 @@ class _Layer:
         operand = like or name
         buffer = _NAMES.get(operand, self._result)
         own, each = self._shape(operand)
-        array = _array.as_input(value, self._args[buffer].type, False)
+        array = _array.as_input(value, self._args[buffer].type, False, name)
         dtype = _array.dtype_of(self._args[buffer].type)
         if array.dtype != dtype:
             raise bad(name, f"elements of {dtype}", array.dtype)
@@ -352,7 +355,8 @@ class SphericalHarmonics(_Layer):
 
     def __init__(self, l: Union[int, Sequence[int]], *, norm: Optional[str] = None,
                  normalize: bool = False, dtype: Any = "f32"):
-        degrees = {"lmax": int(l)} if np.ndim(l) == 0 else {"l": [int(k) for k in l]}
+        degrees = ({"lmax": _check.size("l", l)} if np.ndim(l) == 0
+                   else {"l": [_check.size("l", k) for k in l]})
         super().__init__(_spec("sh", {**degrees, "norm": norm, "normalize": bool(normalize),
                                       "type": _type("dtype", dtype)}))
 
@@ -385,7 +389,7 @@ class Contraction(_Layer):
                  layout: str = "mul_ir", layout_in: Optional[str] = None,
                  layout_out: Optional[str] = None, signs: Optional[str] = None):
         super().__init__(_spec("contraction", {
-            "in1": Irreps(in1), "out": Irreps(out), "correlation": int(correlation),
+            "in1": Irreps(in1), "out": Irreps(out), "correlation": _check.size("correlation", correlation),
             "type": _type("dtype", dtype), "layout": layout, "layout_in1": layout_in,
             "layout_out": layout_out, "signs": signs}))
 
@@ -405,7 +409,7 @@ class Contraction(_Layer):
     def _take(self, name: str, value: Any, lead: Optional[tuple], like: str = "") -> tuple:
         if (like or name) != "weight":
             return super()._take(name, value, lead, like)
-        array = _array.as_input(value, self._args["Wt"].type, False)
+        array = _array.as_input(value, self._args["Wt"].type, False, name)
         dtype, own = _array.dtype_of(self._args["Wt"].type), self._shape("weight")[0]
         if array.dtype != dtype:
             raise bad(name, f"elements of {dtype}", array.dtype)
@@ -418,13 +422,13 @@ class Contraction(_Layer):
 
     def _given(self, values: Dict[str, Any]) -> Tuple[Dict[str, np.ndarray], tuple]:
         values = dict(values)
-        elements = np.asarray(values.pop("elements"))
+        elements = _check.array("elements", values.pop("elements"))
         given, lead = super()._given(values)
         if elements.dtype.kind not in "iu" and elements.size:
             raise bad("elements", "integers", elements.dtype)
         if elements.shape != lead:
             raise bad("elements", f"the shape {lead}", elements.shape)
-        given["el"] = elements.reshape(-1).astype(np.int64, copy=False)
+        given["el"] = _array.as_int64(elements.reshape(-1), "elements")
         return given, lead
 
     def _wanted(self, wrt: Names, values: Dict[str, Any], *more: str) -> List[str]:

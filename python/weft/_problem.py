@@ -9,6 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
+from . import _check
 from ._irreps import Irreps, tell
 from ._o3 import _spec, _type
 from ._sparse import bad
@@ -127,4 +128,6 @@ def _instruction(i: Any) -> Instruction:
     if not 5 <= len(words) <= 6:
         raise bad("instructions", "(i_in1, i_in2, i_out, mode, has_weight[, path_weight])", repr(i))
     a, b, c, mode, has, *weight = words
-    return Instruction(int(a), int(b), int(c), str(mode), bool(has), float(weight[0] if weight else 1))
+    slots = [_check.size("instructions", k) for k in (a, b, c)]
+    return Instruction(*slots, str(mode), bool(has),
+                       _check.real("instructions", weight[0] if weight else 1))

@@ -12,7 +12,8 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set
 
 import numpy as np
 
-from . import _array, _lib
+from . import _array, _check, _lib
+from ._check import text as c_text
 from ._lib import check, lib
 
 Names = Union[str, Iterable[str], None]
@@ -54,9 +55,9 @@ class Program:
     """
 
     def __init__(self, text: str, file: str = "program"):
-        data = text.encode()
+        data, name = c_text("program", text), c_text("file", file)
         with _lib.lock:
-            self._own(_lib.new(lib.weft_prog_parse, _lib.context(), file.encode(), data, len(data)))
+            self._own(_lib.new(lib.weft_prog_parse, _lib.context(), name, data, len(data)))
 
     def _own(self, handle) -> None:
         self._handle = handle
@@ -73,20 +74,22 @@ class Program:
     def read(cls, path: Union[str, "os.PathLike[str]"]) -> "Program":
         """The program in a file."""
         with open(path, encoding="utf-8") as f:
-            return cls(f.read(), os.fspath(path))
+            return cls(f.read(), os.fsdecode(path))
 
     @classmethod
     def op(cls, spec: str) -> "Program":
         """The program of an operator, "spmm:f64:csc:heads": see docs/operators.md."""
+        line = c_text("operator", spec)
         with _lib.lock:
-            return cls._of(_lib.new(lib.weft_prog_op, _lib.context(), spec.encode()))
+            return cls._of(_lib.new(lib.weft_prog_op, _lib.context(), line))
 
     @classmethod
     def o3(cls, spec: str) -> "Program":
         """The program of a tensor product, a linear layer or spherical harmonics, "tp; in1=4x1o;
         in2=1o; out=0e+1e; mode=uvu": see docs/tensor-products.md."""
+        line = c_text("problem", spec)
         with _lib.lock:
-            return cls._of(_lib.new(lib.weft_prog_o3, _lib.context(), spec.encode()))
+            return cls._of(_lib.new(lib.weft_prog_o3, _lib.context(), line))
 
     @property
     def text(self) -> str:
@@ -105,7 +108,7 @@ class Program:
         """The program of the gradient: it takes d_Z for each output Z (of) and gives d_X for each
         input X (wrt); what is in `save` it takes as an input instead of computing it again.
         forward: it takes t_X and gives t_Z."""
-        lists = [_lib.names(words) for words in (wrt, of, save)]
+        lists = [_names(*given) for given in (("wrt", wrt), ("of", of), ("save", save))]
         opt = _lib.Grad(*[cast(array, POINTER(c_char_p)) for array, n in lists],
                         *[n for array, n in lists], int(forward))
         with _lib.lock:
@@ -153,8 +156,9 @@ class Kernel:
     def schedule(self, text: Optional[str]) -> None:
         """How loops are arranged from the next call on, "tile 8; ahead 0": see docs/running.md.
         None: the default."""
+        given = None if text is None else c_text("schedule", text)
         with _lib.lock:
-            check(lib.weft_kernel_schedule(self._handle, None if text is None else text.encode()))
+            check(lib.weft_kernel_schedule(self._handle, given))
 
     def hold(self, *names: str) -> None:
         """Promises that these inputs keep their elements from call to call, as long as calls give the
@@ -221,16 +225,16 @@ class Caller:
 
     def hold(self, names: Iterable[str]) -> None:
         for name in names:
-            check(lib.weft_args_hold(self._handle, name.encode(), 1))
+            check(lib.weft_args_hold(self._handle, c_text("name", name), 1))
             self._held[name] = None
 
     def changed(self, names: Iterable[str]) -> None:
         for name in names:
-            check(lib.weft_args_changed(self._handle, name.encode()))
+            check(lib.weft_args_changed(self._handle, c_text("name", name)))
 
     def release(self, names: Iterable[str]) -> None:
         for name in names:
-            check(lib.weft_args_hold(self._handle, name.encode(), 0))
+            check(lib.weft_args_hold(self._handle, c_text("name", name), 0))
             self._held.pop(name, None)
 
     def _begin(self) -> None:
@@ -314,6 +318,7 @@ class Caller:
         for name, array in out.items():
             if not isinstance(array, np.ndarray):
                 raise _lib.ArgumentError(f"out: {name} is no NumPy array")
+            _check.plain(f"out: {name}", array)
         return out
 
     def _bind_inputs(self, arrays: Dict[str, Any]) -> Dict[str, np.ndarray]:
@@ -329,7 +334,7 @@ class Caller:
         for name, value in arrays.items():
             a = self._args.get(name)
             if a is not None and a.role == "size":
-                check(lib.weft_args_size(self._handle, name.encode(), _integer(name, value)))
+                check(lib.weft_args_size(self._handle, name.encode(), _check.size(name, value)))
                 self._bound.add(name)
                 continue
             if a is not None and a.role == "output":
@@ -340,8 +345,8 @@ class Caller:
                 continue
             given = value
             if a is not None:
-                value = _array.as_input(value, a.type, a.structure)
-            arrays[name] = self._bind(name, np.asarray(value), a is not None and a.role == "inout")
+                value = _array.as_input(value, a.type, a.structure, name)
+            arrays[name] = self._bind(name, _check.array(name, value), a is not None and a.role == "inout")
             if name in self._held:
                 self._held[name] = given, arrays[name]
             if a is not None and a.role == "inout":
@@ -355,7 +360,7 @@ class Caller:
         tensor, array = _array.as_tensor(array, name, writes)
         if name in self._args:
             _array.bf16_type(tensor, self._args[name].type)
-        check(lib.weft_args_bind(self._handle, name.encode(), byref(tensor)))
+        check(lib.weft_args_bind(self._handle, c_text("name", name), byref(tensor)))
         self._bound.add(name)
         return array
 
@@ -370,11 +375,10 @@ class Caller:
         return _array.copy_of(tensor)
 
 
-def _integer(name: str, value: Any) -> int:
-    try:
-        return value.__index__()
-    except AttributeError:
-        raise _lib.ArgumentError(f"the size {name} is no integer: {value!r}") from None
+def _names(what: str, words: Names) -> tuple:
+    """An array of C strings, and how many."""
+    texts = [c_text(what, w) for w in ([words] if isinstance(words, str) else words or [])]
+    return (c_char_p * max(len(texts), 1))(*texts), len(texts)
 
 
 def _list_args(handle) -> List[Argument]:

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import numpy as np
 
+from . import _check
 from ._lib import ArgumentError
 
 _INDEX = (np.dtype(np.int32), np.dtype(np.int64))
@@ -67,6 +68,7 @@ def _remember(key, structure: Structure, parts) -> Structure:
 
 
 def _check_index(name: str, array: Any) -> None:
+    _check.plain(name, array)
     if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype not in _INDEX:
         raise bad(name, "a vector of int32 or int64", describe(array))
     if array.strides[0] % array.itemsize:
@@ -164,10 +166,10 @@ def segments(A: Any) -> Tuple[Structure, Any]:
 
 def _shape_of(shape: Any) -> Tuple[int, int]:
     try:
-        m, n = (int(x) for x in shape)
+        m, n = shape
     except (TypeError, ValueError):
         raise bad("A: shape", "two sizes", repr(shape)) from None
-    return m, n
+    return _check.size("A: shape", m), _check.size("A: shape", n)
 
 
 def arrays_of(structure: Structure) -> Tuple[np.ndarray, ...]:
@@ -228,13 +230,10 @@ def _torch_type(x: Any) -> Optional[str]:
 
 def dense(x: Any, name: str) -> Tuple[Any, str, Tuple[int, ...], int]:
     """A dense operand without gaps: it, or a copy; its type, shape and address."""
-    if not isinstance(x, np.ndarray):
+    if type(x) is not np.ndarray:
         if is_torch(x):
             return _dense_torch(x, name)
-        try:
-            x = np.asarray(x)
-        except Exception as e:
-            raise bad(name, "an array", f"{type(x).__name__}: {e}") from None
+        x = _check.array(name, x)
     type_name = _numpy_type(x)
     if type_name is None:
         raise bad(name, f"elements of {_KNOWN}", x.dtype)
@@ -269,6 +268,7 @@ def empty(shape: Tuple[int, ...], like: Any, integer: bool = False) -> Tuple[Any
 def target(out: Any, shape: Tuple[int, ...], type_name: str) -> Tuple[Any, int]:
     """Where to compute what goes to `out`: there if it has no gaps, else in a new array."""
     if isinstance(out, np.ndarray):
+        _check.plain("out", out)
         got = _numpy_type(out) or str(out.dtype)
         flags = out.flags
         plain, writeable = flags.c_contiguous and flags.aligned, flags.writeable

@@ -14,7 +14,7 @@ from typing import Dict, Sequence
 
 import torch
 
-from . import _lib
+from . import _check, _lib
 from ._lib import check, lib
 from ._torch import one_by_one, operator
 
@@ -24,7 +24,7 @@ def info(spec: str) -> _lib.ConvInfo:
     """Of a problem, weft_conv_info."""
     out = _lib.ConvInfo()
     with _lib.lock:
-        conv = _lib.new(lib.weft_conv_new, _lib.context(), spec.encode())
+        conv = _lib.new(lib.weft_conv_new, _lib.context(), _check.text("problem", spec))
         try:
             check(lib.weft_conv_get(conv, byref(out)))
         finally:
@@ -123,4 +123,6 @@ _conv = operator("conv", _fake, _gradients, one_by_one)
 def conv(spec: str, arrays: Sequence[torch.Tensor], rows: torch.Tensor, cols: torch.Tensor,
          nodes: int) -> torch.Tensor:
     """The convolution of x, y, w (and m) over the edges from `cols` to `rows`: (nodes, dim)."""
+    if not isinstance(nodes, torch.SymInt):
+        nodes = _check.size("num_rows", nodes)
     return _conv(arrays, rows, cols, nodes, spec)[0]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from ctypes import byref
 from typing import Any, Callable, NamedTuple, Optional
 
-from . import _lib, _ops
+from . import _check, _lib, _ops
 from ._lib import check, lib
 
 
@@ -48,9 +48,10 @@ class Search:
     """Takes the place of weft_kernel_run for one call."""
 
     def __init__(self, seconds: float, top: int, progress: Optional[Callable[[Progress], Any]]):
-        if not (seconds >= 0 and top >= 0):
-            raise _lib.ArgumentError(f"seconds and top are not negative: {seconds}, {top}")
-        self._seconds, self._top, self._progress = float(seconds), int(top), progress
+        self._seconds, self._progress = _check.real("seconds", seconds), progress
+        self._top = _check.integer("top", top, 0, _check.INT_MAX)
+        if not self._seconds >= 0:
+            raise _lib.ArgumentError(f"seconds: expected a number that is not negative, got {seconds}")
         self._raised: Optional[BaseException] = None
         self.found: Optional[Tuned] = None
 

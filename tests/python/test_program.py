@@ -207,7 +207,7 @@ def test_errors_have_the_librarys_words(spmm, data):
         spmm(A=a, B=b, Q=b)
     with pytest.raises(weft.ArgumentError, match="give it as out="):
         spmm(A=a, B=b, C=np.zeros((30, 6), np.float32))
-    with pytest.raises(weft.ArgumentError, match="no integer"):
+    with pytest.raises(weft.ArgumentError, match="n: expected an integer"):
         spmm(A=a, B=b, n=20.0)
     with pytest.raises(weft.ArgumentError, match="no NumPy array"):
         spmm(A=a, B=b, out=[1])
