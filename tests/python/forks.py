@@ -6,6 +6,7 @@ Usage: forks.py COUNT [torch].  Every child computes what the parent has compute
 compile a program that nobody has compiled before, and exits with 0.  Prints a line for each child
 that does not, and a summary; exits with 1 if there was one."""
 
+import faulthandler
 import gc
 import os
 import signal
@@ -20,7 +21,7 @@ import scipy.sparse as sp
 import weft
 
 CPU_LIMIT = 5  # seconds of a child
-WALL_LIMIT = 10 * CPU_LIMIT  # a hang takes no CPU time; a busy machine stretches the wall clock
+WALL_LIMIT = 40 * CPU_LIMIT  # a hang takes no CPU time; a busy machine stretches the wall clock
 PROGRAM = "program scale(n)\naxis I = n\nf64 X[I], Y[I]\nY[i] = {} * X[i]\n"
 
 
@@ -88,7 +89,8 @@ def work(is_right, stop, wrong):
 
 def child(k, cases):
     """What a child does; some leave as scripts do, through the interpreter."""
-    good = all(case.is_right() for case in cases) and (k % 20 or compiled_right(1000000 + k))
+    faulthandler.dump_traceback_later(WALL_LIMIT - 5)  # where it hangs
+    good = all(case.is_right() for case in cases) and (k % 50 or compiled_right(1000000 + k))
     if k % 10 == 0 and good:
         gc.collect()
         sys.exit(0)
@@ -108,8 +110,9 @@ def wait_for(pid):
             return (None if code == 0 else f"exit code {code}"), cpu
         time.sleep(0.001)
     os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return f"it hung for {WALL_LIMIT} s", 0.0
+    _, _, usage = os.wait4(pid, 0)
+    cpu = usage.ru_utime + usage.ru_stime
+    return f"it did not end in {WALL_LIMIT} s, {cpu:.2f} s of CPU time", cpu
 
 
 def main(count, *more):
@@ -117,7 +120,7 @@ def main(count, *more):
     stop, wrong, slowest, bad = threading.Event(), [], 0.0, 0
     jobs = [case.is_right for case in cases for _ in range(2)]
     fresh = iter(range(2, 1000000))
-    jobs.append(lambda: (time.sleep(0.05), compiled_right(next(fresh)))[1])
+    jobs.append(lambda: (time.sleep(1), compiled_right(next(fresh)))[1])
     threads = [threading.Thread(target=work, args=(job, stop, wrong)) for job in jobs]
     for t in threads:
         t.start()

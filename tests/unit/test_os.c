@@ -55,6 +55,7 @@ TEST(a_fork_takes_the_lock_of_a_caller_before_that_of_the_loader)
 
     CHECK(ctx != NULL);
     CHECK_EQ(pthread_atfork(wait_for_call, NULL, NULL), 0);
+    os_libc.dlopen(&os_libc, "no such library"); /* not the first call that takes the lock */
     CHECK_EQ(pthread_create(&thread, NULL, load, NULL), 0);
     meet.forking = true;
     pid = fork();
