@@ -113,6 +113,33 @@ static Expr *move_sign(Prog *p, Expr *e)
     return e;
 }
 
+/* x + c; false: e is no such sum of integers. */
+static bool is_offset(Expr *e, Expr **x, int64_t *c)
+{
+    if (e->op != OP_add || e->type != T_i64)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (e->arg[i]->op == OP_int) {
+            *c = e->arg[i]->i;
+            *x = e->arg[1 - i];
+            return true;
+        }
+    return false;
+}
+
+/* (x + 2) + 3 = x + 5, so that equal indices are one expression.  With constants of one sign the
+ * inner sum overflows only if the outer one does. */
+static Expr *join_offsets(Prog *p, Expr *e)
+{
+    Expr *inner, *x;
+    int64_t a, b, sum;
+
+    if (!is_offset(e, &inner, &a) || !is_offset(inner, &x, &b) || (a < 0) != (b < 0) ||
+        int_add(a, b, &sum))
+        return e;
+    return ir_op2(p, OP_add, x, ir_int(p, sum));
+}
+
 /* An element of a constant table at a constant place. */
 static Expr *read_constant(Prog *p, Expr *e)
 {
@@ -174,6 +201,8 @@ static Expr *simpler(Prog *p, Expr *e, void *ctx)
         r = drop_neutral(e);
     if (r == e && e->nargs == 2 && e->op >= OP_add && e->op <= OP_div)
         r = move_sign(p, e);
+    if (r == e && e->op == OP_add)
+        r = join_offsets(p, e);
     if (r == e && e->op == OP_select && e->arg[1] == e->arg[2] && e->type == e->arg[1]->type)
         return e->arg[1];
     return r;

@@ -54,6 +54,18 @@ done
 try "contraction" 0 weft tp --form contraction --in1 2x0e+2x1o --out 2x0e --correlation 2
 out "z2: Z[b, sz(p2), u] += c2[q2]"
 
+# Sums over channels are in registers and lanes, however large the program is: added up in memory, one by one,
+# they are slow and lose digits.
+summed_in_memory() {
+    weft tp 128x0e+128x1o+128x2e 0e+1o+2e+3o 0e+1o+2e+3o --mode uvu | weft grad | weft grad | weft grad |
+        weft print --after tiles | awk '/^    (.*: )?for u in/ { inside = 1; next } /^    [^ ]/ { inside = 0 }
+            inside && /^        d3_Y\[/ { n++ } /d3_Y\[.*\+=/ { all++ } END { print n + 0, (all > 0) }'
+}
+try "a third derivative" 0 summed_in_memory
+same - <<'END'
+0 1
+END
+
 try "a linear layer" 0 weft linear 2x0e+1o 3x0e+1o --bias yes --type f64
 same - <<'END'
 program linear(n)
