@@ -22,7 +22,7 @@ verdict() { # CODE WHAT
 
 # A C compiler with its binutils, CMake, make, git, and what every system has.  python3 is there, as
 # on most machines, but sees no packages.
-programs=(ar as awk basename bash c++ cat cc chmod cmake cmp cp cut date dd diff dirname du env expr
+programs=(ar as awk basename bash c++ cat cc chmod cmake cmp comm cp cut date dd diff dirname du env expr
     false find flock g++ gcc getconf git gmake grep gzip head id install kill ld ldd ln localedef ls
     make mkdir mkfifo mktemp mv nice nm nproc objdump od paste pgrep printf ps pwd ranlib readelf
     readlink realpath rm rmdir sed seq setsid sh sha256sum sleep sort stat strings strip sync tail

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright The Weft authors
 #
-# tests/mutate.sh [N [SEED]]: do the tests notice a slip?  Draws N mutants (60) of the compiler's code
-# by tests/mutate.c, with five operators: a condition negated, < for <=, a statement dropped,
+# tests/mutate.sh [N [SEED]]: do the tests notice a slip?  Draws N mutants (60) of the compiler by
+# tests/mutate.c, with five operators: a condition negated, < for <=, a statement dropped,
 # operands swapped, a constant changed.  Each mutant meets the suites of its folder, then golden,
 # stage, sched and kernel at 10 %, until one fails; only one that survives those meets the other
 # suites of `make test`.  Ends with the score and fails when less than 95 % of the mutants are

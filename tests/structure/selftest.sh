@@ -252,6 +252,30 @@ done
 [ "$("$tmp/mutate" draw 9 5 "$tmp/p.c")" != "$("$tmp/mutate" draw 9 6 "$tmp/p.c")" ] || bad "another seed gives the same"
 part "mutants"
 
+# The tests without optional tools, on programs that ask for one.
+bare() { # PROGRAM-TEXT CODE WHAT
+    rm -rf "$tmp/b" && mkdir -p "$tmp/b/tests/cli" "$tmp/b/build/release"
+    cp "$real/tests/bare.sh" "$tmp/b/tests/"
+    for program in weft_sched weft_kernel weft_golden; do
+        printf '#!/bin/sh\n%s\n' "$1" >"$tmp/b/build/release/$program"
+        chmod +x "$tmp/b/build/release/$program"
+    done
+    echo true >"$tmp/b/tests/cli/kernel.sh"
+    bash "$tmp/b/tests/bare.sh" quick >"$tmp/out" 2>&1
+    local code=$?
+    [ $code = "$2" ] || bad "wanted $2, got $code: $(cat "$tmp/out")"
+    part "bare: $3"
+}
+bare 'exit 0' 0 "suites that pass"
+bare 'exit 1' 1 "suites that fail"
+for tool in clang valgrind qemu-aarch64 gcov pkg-config apt-get; do
+    bare "command -v $tool" 1 "suites that need $tool"
+done
+bare 'command -v cc && command -v cmake && [ "$WEFT_NO_INSTALL" = 1 ]' 0 "what is always there"
+if command -v python3 >/dev/null; then
+    bare 'python3 -c "import sys; sys.exit(any(\"-packages\" in p for p in sys.path))"' 0 "no packages of Python"
+fi
+
 # The harness, on tests that fail.
 cat >"$tmp/fails.c" <<'END'
 #include "unit/test.h"
@@ -276,5 +300,8 @@ cc -D_GNU_SOURCE -std=c11 -I"$real/tests" "$tmp/fails.c" "$real/tests/unit/test.
 grep -q 'fails.c:5: f2: 1 == 2: 1 and 2' "$tmp/out" || bad "place and values are missing: $(cat "$tmp/out")"
 "$tmp/fails" passes >/dev/null || bad "the filter does not choose"
 "$tmp/fails" none_such >/dev/null && bad "no test chosen gave exit code 0"
+share() { WEFT_TEST_SHARE=$1 "$tmp/fails" | tail -n 1; }
+[ "$(share 5)" = "1 passed, 1 failed, 1 skipped" ] || bad "every fifth of 11 tests: $(share 5)"
+[ "$(share '9 :f')" = "1 passed, 1 failed, 1 skipped" ] || bad "every ninth of those with :f: $(share '9 :f')"
 part "the harness reports failing tests"
 finish
