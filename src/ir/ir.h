@@ -214,6 +214,7 @@ typedef struct Symbol { /* what a name stands for; the name spaces are the membe
     Expr *let; /* while the group that names it is read */
     bool label;
     int last; /* the last number that ir_fresh gave out for this stem */
+    int free; /* while a tree is printed: names of this stem with smaller numbers are taken */
 } Symbol;
 
 /* What a program is written in: statements over coordinates, or a tree of loops. */

@@ -9,12 +9,17 @@
 
 #include <string.h>
 
+typedef struct Name { /* in scope: a stem and a number */
+    Symbol *sym, *stem;
+    int number;
+} Name;
+
 typedef struct Tree {
     Printer o;
     Uses u;
     bool *assigned;     /* by Local.id: by a store */
     int *buf_n, *aux_n; /* names given in this phase to elements of an array: by id */
-    Symbol **name;      /* in scope */
+    Name *name;
     int nname, cap_name;
     int indent;
 } Tree;
@@ -34,8 +39,11 @@ static bool is_taken(const Symbol *s)
 static const char *name_expr(Tree *t, Expr *e, const char *stem, int number)
 {
     Text name = { .arena = t->o.p->arena };
-    Symbol *sym;
+    Symbol *sym, *of = ir_symbol(t->o.p, stem, strlen(stem));
+    bool first = number <= of->free;
 
+    if (first)
+        number = of->free;
     do {
         name.n = 0;
         text_str(&name, stem);
@@ -45,7 +53,9 @@ static const char *name_expr(Tree *t, Expr *e, const char *stem, int number)
         sym = ir_symbol(t->o.p, name.s, name.n);
     } while (is_taken(sym));
     t->name = arena_grow(t->o.p->arena, t->name, t->nname, &t->cap_name, sizeof *t->name);
-    t->name[t->nname++] = sym;
+    t->name[t->nname++] = (Name){ sym, of, number - 1 };
+    if (first)
+        of->free = number;
     sym->let = e;
     return t->o.let[e->id] = sym->name;
 }
@@ -53,10 +63,12 @@ static const char *name_expr(Tree *t, Expr *e, const char *stem, int number)
 static void forget(Tree *t, int n)
 {
     while (t->nname > n) {
-        Symbol *sym = t->name[--t->nname];
+        Name *name = &t->name[--t->nname];
 
-        t->o.let[sym->let->id] = NULL;
-        sym->let = NULL;
+        t->o.let[name->sym->let->id] = NULL;
+        name->sym->let = NULL;
+        if (name->number < name->stem->free)
+            name->stem->free = name->number;
     }
 }
 
