@@ -76,10 +76,11 @@ static int sure_args(Share *s, Expr *e)
 
 typedef void Each(Share *, Expr *);
 
-/* What a node itself surely evaluates; of the elements it writes only the places. */
+/* What a node itself surely evaluates; of the elements it writes only the places.  The condition of
+ * a store past the caches is no part of it: only some forms of the store ask for it. */
 static void each_sure(Share *s, const Node *n, Each *fn)
 {
-    Expr *part[] = { n->lo, n->hi, n->cond, n->value };
+    Expr *part[] = { n->lo, n->hi, n->kind == N_STORE ? NULL : n->cond, n->value };
 
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
         if (part[i] != NULL && n->how != FOR_PARALLEL)
@@ -330,7 +331,14 @@ static void mark_local(Expr *e, void *ctx)
         lower_put_in(ctx, e->local);
 }
 
-/* From the last node to the first: a let that nothing after it uses is no more. */
+static bool never_runs(const Node *n)
+{
+    return n->kind == N_FOR && n->how != FOR_PARALLEL && n->lo->op == OP_int &&
+           n->hi->op == OP_int && n->hi->i <= n->lo->i;
+}
+
+/* From the last node to the first: a let that nothing after it uses is no more, nor is a loop that
+ * never runs. */
 static void drop_unused(Prog *p, Node *n, LocalSet *used, Memo *met)
 {
     Expr **slot[LOWER_SLOTS];
@@ -338,6 +346,8 @@ static void drop_unused(Prog *p, Node *n, LocalSet *used, Memo *met)
     Node **body = arena_copy(p->arena, n->body, (size_t)n->nbody * sizeof *body);
 
     for (int i = n->nbody - 1; i >= 0; i--) {
+        if (never_runs(body[i]))
+            continue;
         drop_unused(p, body[i], used, met);
         if (body[i]->kind != N_LET || lower_has_in(used, body[i]->local))
             body[--keep] = body[i];
