@@ -334,6 +334,24 @@ static void add_step(Text *out, const char *s, const char *end)
     }
 }
 
+/* A zero byte would end the text of the schedule, and hide all that comes after it. */
+static void refuse_zero(Parser *s, const char *at, const char *end)
+{
+    const char *zero = memchr(at, 0, (size_t)(end - at)), *line = s->lex.line_start;
+    Place place = { s->lex.line, 0 };
+
+    if (zero == NULL)
+        return;
+    for (const char *c = line; c < zero; c++)
+        if (*c == '\n') {
+            place.line++;
+            line = c + 1;
+        }
+    place.col = (int)(zero - line) + 1;
+    s->p->at = place;
+    ir_throw(s->p, ST_PARSE, "byte 0 means nothing here");
+}
+
 /* "schedule", and the steps to the end of the text, `;` or a line's end between them.  What they
  * are is for src/sched to say. */
 static bool schedule(Parser *s)
@@ -349,6 +367,7 @@ static bool schedule(Parser *s)
 
         while (at < end && *at != '\n' && *at != ';' && *at != '#')
             at++;
+        refuse_zero(s, from, at);
         add_step(&text, from, at);
         while (at < end && *at == '#' && *at != '\n')
             at = memchr(at, '\n', (size_t)(end - at)) != NULL

@@ -502,3 +502,18 @@ TEST(a_message_shows_file_line_and_column)
     CHECK_STR(b.err.src, "  A[] = 1  +");
     bed_close(&b);
 }
+
+/* It would end the text for whoever reads it as a C string, and hide what follows. */
+TEST(a_zero_byte_in_a_schedule_is_refused)
+{
+    static const char text[] = "program p(n)\naxis I = n\nf32 y[I]\ny[i] = 1.0\nschedule\n"
+                               "    ahead 0\n    tile 2\0 junk\n";
+    Bed b;
+
+    bed_open(&b);
+    CHECK_EQ(CATCH(&b.err, ir_parse(&b.arena, "t.weft", text, sizeof text - 1)), ST_PARSE);
+    CHECK_EQ(b.err.line, 7);
+    CHECK_EQ(b.err.col, 11);
+    CHECK_STR(b.err.msg, "byte 0 means nothing here");
+    bed_close(&b);
+}
