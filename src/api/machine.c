@@ -14,10 +14,20 @@
 #include <string.h>
 #include <time.h>
 
-enum { FMA_F32, FMA_F64, READ, TRIAD, COPY, NONTEMPORAL, GATHER, PROBES };
-static const char *const symbol[PROBES] = { "probe_fma_f32", "probe_fma_f64", "probe_read",
-                                            "probe_triad",   "probe_copy",    "probe_nontemporal",
-                                            "probe_gather" };
+enum {
+    FMA_F32,
+    FMA_F64,
+    READ,
+    TRIAD,
+    COPY,
+    NONTEMPORAL,
+    GATHER,
+    FUNCTION, /* of CostCall c: f32 at FUNCTION + 2 * c, f64 after it */
+    PROBES = FUNCTION + 2 * COST_CALLS
+};
+static const char *const symbol_of[FUNCTION] = { "probe_fma_f32", "probe_fma_f64", "probe_read",
+                                             "probe_triad",   "probe_copy",    "probe_nontemporal",
+                                             "probe_gather" };
 static const int arrays_of[PROBES] = { [READ] = 1, [TRIAD] = 3, [COPY] = 2, [NONTEMPORAL] = 3 };
 
 enum {
@@ -26,7 +36,9 @@ enum {
     SINK = 16,
     LINE = RUN_LINE / 4,
     CHAINS = 12,
-    STEPS = 400000
+    STEPS = 400000,
+    CALLED = 1024, /* elements of each thread that functions are called for, */
+    CALLS = 100    /* this many times a try */
 };
 #define MOST_TEXT ((int64_t)1 << 24)    /* bytes of a file */
 #define MOVED ((int64_t)64 << 20)   /* bytes that one try of a stream moves, in caches */
@@ -143,17 +155,33 @@ static void describe(weft_ctx *ctx, Machine *m)
     snprintf(m->isa, sizeof m->isa, "%s", isa_name(api_isa(ctx)));
 }
 
+static void name_probes(weft_ctx *ctx, const char *symbol[PROBES])
+{
+    for (int i = 0; i < PROBES; i++) {
+        Text name = { .arena = &ctx->scratch };
+
+        if (i < FUNCTION)
+            text_str(&name, symbol_of[i]);
+        else
+            text_f(&name, "probe_%s_%s", cost_call_name[(i - FUNCTION) / 2],
+                   (i - FUNCTION) % 2 == 0 ? "f32" : "f64");
+        symbol[i] = name.s;
+    }
+}
+
 static void load_probes(Probe *p)
 {
     weft_ctx *ctx = p->ctx;
     const char *flag[16] = { "-O2", "-std=gnu11", "-ffp-contract=off" };
     Text source = { .arena = &ctx->scratch }, identity = { .arena = &ctx->scratch };
+    const char *symbol[PROBES];
     JitRequest r = { .flag = flag, .nflag = 3, .symbol = symbol, .nsymbol = PROBES };
 
     text_f(&source, "/* weft: the machine */\n%s%s", emit_simd_h, emit_probe_h);
     text_f(&identity, "weft %s, %s", weft_version(), isa_name(p->isa));
     for (int i = 0; p->isa->flag[i] != NULL; i++)
         flag[r.nflag++] = p->isa->flag[i];
+    name_probes(ctx, symbol);
     r.source = source.s;
     r.nsource = source.n;
     r.identity = identity.s;
@@ -218,6 +246,26 @@ static double measure_fma(Probe *p, int probe, int team)
     return flops / time_probe(p, probe, team) / 1e9;
 }
 
+/* Results of a function, of arguments from 0.25 to 4 that no two neighbours share, in L1. */
+static double measure_call(Probe *p, int call, bool wide, int team)
+{
+    int64_t n = (int64_t)CALLED * p->threads[team];
+
+    p->array[0] = p->block + 4 * n;
+    p->array[1] = p->block;
+    for (int64_t i = 0; i < n; i++) {
+        double x = 0.25 + (double)(i * 37 % 1024) * (3.75 / 1024);
+
+        if (wide)
+            ((double *)p->array[1])[i] = x;
+        else
+            p->block[i] = (float)x;
+    }
+    p->size[0] = CALLED;
+    p->size[1] = CALLS;
+    return (double)(n * CALLS) / time_probe(p, FUNCTION + 2 * call + wide, team) / 1e9;
+}
+
 /* Over a working set of this many bytes, of all arrays and threads together. */
 static double measure_stream(Probe *p, int probe, int64_t bytes, int team)
 {
@@ -268,6 +316,9 @@ static void measure_team(Probe *p, Machine *m, int team)
 
     m->fma[0][team] = measure_fma(p, FMA_F32, team);
     m->fma[1][team] = measure_fma(p, FMA_F64, team);
+    for (int c = 0; c < COST_CALLS; c++)
+        for (int wide = 0; wide < 2; wide++)
+            m->call[c][wide][team] = measure_call(p, c, wide, team);
     for (int l = 0; l < COST_LEVELS; l++)
         for (int s = 0; s < COST_STREAMS; s++)
             m->stream[l][s][team] = measure_stream(p, probe_of[s], set[l], team);
@@ -286,6 +337,9 @@ static void lift_all(Machine *m)
 {
     for (int i = 0; i < 2; i++)
         lift(m->fma[i]);
+    for (int c = 0; c < COST_CALLS; c++)
+        for (int i = 0; i < 2; i++)
+            lift(m->call[c][i]);
     for (int l = 0; l < COST_LEVELS; l++)
         for (int s = 0; s < COST_STREAMS; s++)
             lift(m->stream[l][s]);

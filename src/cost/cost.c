@@ -33,12 +33,27 @@ static double in_order(const CostShape *s)
     return fmax(bytes, 0);
 }
 
+/* An instruction that is no flop takes the place of a multiply-add, which counts as two. */
+double cost_calls(const CostShape *s, const Machine *m, int threads)
+{
+    static const Type type[2] = { T_f32, T_f64 };
+    double sum = 0;
+
+    for (int t = 0; t < 2; t++) {
+        sum += 2 * s->other[t] / cost_fma(m, type[t], threads);
+        for (int c = 0; c < COST_CALLS; c++)
+            sum += s->calls[c][t] / cost_call(m, (CostCall)c, type[t], threads);
+    }
+    return sum / GIGA;
+}
+
 static Cost on_threads(const CostShape *s, const Machine *m, int threads)
 {
     double bytes = s->read + s->written, rate = cost_stream(m, COST_TRIAD, bytes, threads) * GIGA;
     Cost c = { .compute = (s->flops[0] / cost_fma(m, T_f32, threads) +
                            s->flops[1] / cost_fma(m, T_f64, threads)) /
-                          GIGA,
+                              GIGA +
+                          cost_calls(s, m, threads),
                .stream = bytes / rate,
                .gather = gather_seconds(s, m, threads, false) };
 

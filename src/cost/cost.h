@@ -20,6 +20,20 @@ typedef enum CostStream {
     COST_STREAMS
 } CostStream;
 extern const char *const cost_stream_name[COST_STREAMS];
+typedef enum CostCall { /* operators that take more than one instruction: see shape.c */
+    COST_DIV,
+    COST_SQRT,
+    COST_RSQRT,
+    COST_EXP,
+    COST_LOG,
+    COST_SIN,
+    COST_COS,
+    COST_TANH,
+    COST_SIGMOID,
+    COST_SILU,
+    COST_CALLS
+} CostCall;
+extern const char *const cost_call_name[COST_CALLS];
 
 enum { COST_LEVELS = 4, COST_ROWS = 6, COST_TABLES = 6, COST_NAME = 64 };
 
@@ -29,6 +43,8 @@ typedef struct Machine {
     bool measured;                       /* else guessed */
     int64_t cache[COST_LEVELS - 1];      /* bytes: L1 and L2 of a core, L3 of all */
     double fma[2][COST_THREADS];         /* GFLOP/s: f32, f64 */
+    double call[COST_CALLS][2][COST_THREADS]; /* 1e9 results a second, as kernels compute them: in
+                                               * lanes where these exist, else one by one */
     double stream[COST_LEVELS][COST_STREAMS][COST_THREADS]; /* in L1, L2, L3, memory */
     int64_t row[COST_ROWS], table[COST_TABLES];             /* bytes, ascending */
     double gather[COST_ROWS][COST_TABLES][COST_THREADS];    /* of random rows of a table */
@@ -44,6 +60,7 @@ int cost_level(const Machine *, double bytes, int threads);
 double cost_stream(const Machine *, CostStream, double bytes, int threads);
 double cost_gather(const Machine *, double row, double table, int threads);
 double cost_fma(const Machine *, Type, int threads);
+double cost_call(const Machine *, CostCall, Type, int threads); /* 1e9 results a second */
 
 /* shape.c: what a program asks for, whatever its schedule, as long as every result is kept in
  * registers while it grows and nothing is computed twice. */
@@ -65,6 +82,8 @@ typedef struct CostGather { /* rows of an array at places that only the data tel
 
 typedef struct CostShape {
     double flops[2];      /* of f32 (and f16, bf16, integers), f64 */
+    double other[2];      /* instructions that are no flops: comparisons, choices, conversions */
+    double calls[COST_CALLS][2]; /* results of functions and divisions */
     double read, written; /* compulsory bytes: every array once, an inout twice */
     double loads, stores; /* bytes that pass the load and the store ports */
     double chunk;         /* largest share of the work that has to be done by one thread */
@@ -81,7 +100,7 @@ void cost_shape(Arena *, Prog *, const Env *, const Machine *, CostShape *out);
 
 /* cost.c: seconds. */
 typedef struct Cost {
-    double compute; /* flops at the FMA peak */
+    double compute; /* flops at the FMA peak, functions at their measured rates */
     double ports;   /* loads and stores, all hits */
     double stream;  /* compulsory bytes at the rate of the level that holds them all */
     double gather;  /* gathered bytes at the rate of their row length and table size */
@@ -89,6 +108,7 @@ typedef struct Cost {
     double seconds; /* predicted: popular rows stay near, and threads may be out of balance */
 } Cost;
 Cost cost_estimate(const CostShape *, const Machine *, int threads);
+double cost_calls(const CostShape *, const Machine *, int threads); /* functions, and `other` */
 
 /* loops.c: seconds of one arrangement of the loops, to choose among several. */
 typedef struct CostLoops {

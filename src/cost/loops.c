@@ -123,7 +123,7 @@ static double issue_of(const CostShape *s, const Machine *m, const CostLoops *l,
     }
     straight = fmax(straight, s->straight_loads / cost_stream(m, COST_READ, 1, threads) / GIGA);
     cycles += ALONE * s->alone + ROW * s->rows * passes;
-    return fmax(cycles * cycle(m, l) / threads, all) + straight;
+    return fmax(cycles * cycle(m, l) / threads, all) + straight + cost_calls(s, m, threads);
 }
 
 double cost_loops(const CostShape *s, const Machine *m, const CostLoops *l, int threads)

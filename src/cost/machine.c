@@ -8,9 +8,11 @@
 #include <math.h>
 #include <string.h>
 
-#define FORMAT 1 /* another number never reads an old file */
+#define FORMAT 2 /* another number never reads an old file */
 
 const char *const cost_stream_name[COST_STREAMS] = { "read", "triad", "copy", "nontemporal" };
+const char *const cost_call_name[COST_CALLS] = { "div", "sqrt", "rsqrt", "exp",     "log",
+                                                 "sin", "cos",  "tanh",  "sigmoid", "silu" };
 static const char *const level_name[COST_LEVELS] = { "L1", "L2", "L3", "memory" };
 static const char *const fma_name[2] = { "f32", "f64" };
 
@@ -18,6 +20,7 @@ static const char *const fma_name[2] = { "f32", "f64" };
 void cost_machine_default(Machine *m, const int64_t cache[COST_LEVELS - 1], int threads)
 {
     static const double rate[COST_LEVELS] = { 100, 60, 40, 15 }, far[] = { 60, 40, 20, 5 };
+    static const double call[COST_CALLS] = { 1, 1, 0.2, 0.5, 0.1, 0.05, 0.05, 0.05, 0.4, 0.4 };
     double all = threads, shared = fmin(threads, 4);
 
     *m = (Machine){ .threads = threads, .cpu = "unknown", .isa = "unknown" };
@@ -25,6 +28,10 @@ void cost_machine_default(Machine *m, const int64_t cache[COST_LEVELS - 1], int 
     for (int t = 0; t < COST_THREADS; t++) {
         m->fma[0][t] = 50 * (t == COST_ALL ? all : 1);
         m->fma[1][t] = 25 * (t == COST_ALL ? all : 1);
+        for (int c = 0; c < COST_CALLS; c++) {
+            m->call[c][0][t] = call[c] * (t == COST_ALL ? all : 1);
+            m->call[c][1][t] = call[c] / 2 * (t == COST_ALL ? all : 1);
+        }
         for (int l = 0; l < COST_LEVELS; l++)
             for (int s = 0; s < COST_STREAMS; s++)
                 m->stream[l][s][t] = rate[l] * (t == COST_ONE ? 1 : l < 3 ? all : fmin(shared, 2));
@@ -65,6 +72,11 @@ void cost_machine_print(Text *out, const Machine *m)
         text_f(out, "fma %s", fma_name[i]);
         put_rates(out, m->fma[i]);
     }
+    for (int c = 0; c < COST_CALLS; c++)
+        for (int i = 0; i < 2; i++) {
+            text_f(out, "call %s %s", cost_call_name[c], fma_name[i]);
+            put_rates(out, m->call[c][i]);
+        }
     for (int l = 0; l < COST_LEVELS; l++)
         for (int s = 0; s < COST_STREAMS; s++) {
             text_f(out, "stream %s %s", level_name[l], cost_stream_name[s]);
@@ -151,6 +163,13 @@ static void parse_tables(Reader *r, Machine *m)
         expect(r, fma_name[i]);
         rates(r, m->fma[i]);
     }
+    for (int c = 0; c < COST_CALLS; c++)
+        for (int i = 0; i < 2; i++) {
+            expect(r, "call");
+            expect(r, cost_call_name[c]);
+            expect(r, fma_name[i]);
+            rates(r, m->call[c][i]);
+        }
     for (int l = 0; l < COST_LEVELS; l++)
         for (int s = 0; s < COST_STREAMS; s++) {
             expect(r, "stream");
@@ -241,6 +260,11 @@ double cost_stream(const Machine *m, CostStream s, double bytes, int threads)
 double cost_fma(const Machine *m, Type type, int threads)
 {
     return between(m->fma[type == T_f64], m->threads, threads);
+}
+
+double cost_call(const Machine *m, CostCall c, Type type, int threads)
+{
+    return between(m->call[c][type == T_f64], m->threads, threads);
 }
 
 /* Where v stands between the points, which ascend: the lower one, and how far it is to the next, in

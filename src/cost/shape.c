@@ -255,30 +255,61 @@ static void add_load(Walk *w, Expr *load)
     }
 }
 
-static double flops_of(const Expr *e)
+typedef struct OpCost { /* of one result that is a float, or a comparison of floats */
+    double flops; /* as a program states them */
+    double other; /* instructions that are no flops */
+    int call;     /* 1 + CostCall; 0: none */
+} OpCost;
+
+/* A function counts as ten flops, about what its polynomial has; how long it takes was measured. */
+static const OpCost op_cost[OP_COUNT] = {
+    [OP_neg] = { 1, 0, 0 },
+    [OP_add] = { 1, 0, 0 },
+    [OP_sub] = { 1, 0, 0 },
+    [OP_mul] = { 1, 0, 0 },
+    [OP_fma] = { 2, 0, 0 },
+    [OP_min] = { 1, 1, 0 }, /* and a test for NaN */
+    [OP_max] = { 1, 1, 0 },
+    [OP_relu] = { 1, 1, 0 },
+    [OP_abs] = { 1, 0, 0 },
+    [OP_sign] = { 0, 3, 0 },
+    [OP_step] = { 0, 2, 0 },
+    [OP_select] = { 0, 1, 0 },
+    [OP_lt] = { 0, 1, 0 },
+    [OP_le] = { 0, 1, 0 },
+    [OP_gt] = { 0, 1, 0 },
+    [OP_ge] = { 0, 1, 0 },
+    [OP_eq] = { 0, 1, 0 },
+    [OP_ne] = { 0, 1, 0 },
+    [OP_f32] = { 0, 1, 0 },
+    [OP_f64] = { 0, 1, 0 },
+    [OP_div] = { 1, 0, 1 + COST_DIV },
+    [OP_exp] = { 10, 0, 1 + COST_EXP },
+    [OP_log] = { 10, 0, 1 + COST_LOG },
+    [OP_sqrt] = { 10, 0, 1 + COST_SQRT },
+    [OP_rsqrt] = { 10, 0, 1 + COST_RSQRT },
+    [OP_sin] = { 10, 0, 1 + COST_SIN },
+    [OP_cos] = { 10, 0, 1 + COST_COS },
+    [OP_tanh] = { 10, 0, 1 + COST_TANH },
+    [OP_sigmoid] = { 10, 0, 1 + COST_SIGMOID },
+    [OP_silu] = { 10, 0, 1 + COST_SILU },
+};
+
+/* What an expression does, once for each value of the variables that it depends on.  An operator of
+ * literals alone is folded, or computed once. */
+static void add_op(Walk *w, const Expr *e)
 {
-    switch (e->op) {
-    case OP_neg:
-    case OP_add:
-    case OP_sub:
-    case OP_mul:
-    case OP_div:
-    case OP_min:
-    case OP_max:
-    case OP_relu:
-    case OP_abs: return 1;
-    case OP_fma: return 2;
-    case OP_exp:
-    case OP_log:
-    case OP_sqrt:
-    case OP_rsqrt:
-    case OP_sin:
-    case OP_cos:
-    case OP_tanh:
-    case OP_sigmoid:
-    case OP_silu: return 10; /* about what a polynomial takes */
-    default: return 0;
-    }
+    const OpCost *c = &op_cost[e->op];
+    const Expr *of = e->type == T_bool && e->nargs > 0 ? e->arg[0] : e;
+    double n = times(w, w->mask[e->id]);
+    int wide = of->type == T_f64;
+
+    if (!ir_is_float(of))
+        return;
+    w->out->flops[wide] += c->flops * n;
+    w->out->other[wide] += c->other * n;
+    if (c->call > 0)
+        w->out->calls[c->call - 1][wide] += n;
 }
 
 static void visit(Expr *e, void *ctx)
@@ -294,8 +325,7 @@ static void visit(Expr *e, void *ctx)
     }
     if (e->op == OP_load)
         add_load(w, e);
-    if (ir_is_float(e))
-        w->out->flops[e->type == T_f64] += flops_of(e) * times(w, w->mask[e->id]);
+    add_op(w, e);
 }
 
 static void add_assign(Walk *w, const Assign *a)

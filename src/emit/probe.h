@@ -5,7 +5,7 @@
  * simd.h.  Written by hand, so that the limits of a machine do not depend on what the compiler of
  * programs makes of them.  A range is of parts, each a thread's own share of the arrays.
  *
- *     arrays  a, b, c: f32; index: i32; sink: f32, 16 a part
+ *     arrays  a, b, c: f32, or f64 for functions of doubles; index: i32; sink: f32, 16 a part
  *     sizes   elements of a part (of 64 bytes each time), repeats,
  *             elements of a row, indices of a part, rows to prefetch ahead */
 #if defined(__AVX512F__)
@@ -151,3 +151,43 @@ int64_t probe_gather(WEFT_ARGS)
     }
     return 0;
 }
+
+/* a = VALUE of x, an element of b: a function as kernels compute it, lane by lane or in lanes. */
+#define PROBE_CALL(name, type, element, step, LOAD, STORE, VALUE)          \
+    int64_t probe_##name##_##type(WEFT_ARGS)                               \
+    {                                                                      \
+        int64_t n = weft_size[0];                                          \
+                                                                           \
+        for (int64_t part = weft_begin; part < weft_end; part++) {         \
+            element *a = (element *)weft_array[0] + part * n;              \
+            const element *b = (const element *)weft_array[1] + part * n;  \
+                                                                           \
+            for (int64_t r = 0; r < weft_size[1]; r++) {                   \
+                for (int64_t i = 0; i < n; i += (step))                    \
+                    STORE(a + i, VALUE(LOAD(b + i)));                      \
+                PROBE_AGAIN;                                               \
+            }                                                              \
+        }                                                                  \
+        return 0;                                                          \
+    }
+#define PROBE_GET(p) (*(p))
+#define PROBE_PUT(p, v) (*(p) = (v))
+#define PROBE_ONE_BY_ONE(name)                                                   \
+    PROBE_CALL(name, f32, float, 1, PROBE_GET, PROBE_PUT, weft_##name##_f32)     \
+    PROBE_CALL(name, f64, double, 1, PROBE_GET, PROBE_PUT, weft_##name##_f64)
+#define PROBE_IN_LANES(name, F32, F64)                                                       \
+    PROBE_CALL(name, f32, float, WEFT_BYTES / 4, WEFT_LOAD_F32, WEFT_STORE_F32, F32)         \
+    PROBE_CALL(name, f64, double, WEFT_BYTES / 8, WEFT_LOAD_F64, WEFT_STORE_F64, F64)
+#define PROBE_DIV_F32(x) (WEFT_SPLAT_F32(1.0f) / (x))
+#define PROBE_DIV_F64(x) (WEFT_SPLAT_F64(1.0) / (x))
+
+PROBE_IN_LANES(div, PROBE_DIV_F32, PROBE_DIV_F64)
+PROBE_IN_LANES(sqrt, weft_sqrt_vf32, weft_sqrt_vf64)
+PROBE_IN_LANES(exp, weft_exp_vf32, weft_exp_vf64)
+PROBE_IN_LANES(sigmoid, weft_sigmoid_vf32, weft_sigmoid_vf64)
+PROBE_IN_LANES(silu, weft_silu_vf32, weft_silu_vf64)
+PROBE_ONE_BY_ONE(rsqrt)
+PROBE_ONE_BY_ONE(log)
+PROBE_ONE_BY_ONE(sin)
+PROBE_ONE_BY_ONE(cos)
+PROBE_ONE_BY_ONE(tanh)

@@ -50,6 +50,7 @@ TEST(a_machine_reads_back)
     CHECK_EQ(back.threads, 4);
     CHECK_EQ(back.cache[2], 16 << 20);
     CHECK_NEAR(back.gather[2][3][COST_ALL], 1.25, 0);
+    CHECK_NEAR(back.call[COST_EXP][1][COST_ALL], b.m.call[COST_EXP][1][COST_ALL], 1e-3);
     for (int l = 0; l < COST_LEVELS; l++)
         for (int s = 0; s < COST_STREAMS; s++)
             CHECK_NEAR(back.stream[l][s][1], b.m.stream[l][s][1], 1e-3 * b.m.stream[l][s][1]);
@@ -98,7 +99,8 @@ TEST(a_machine_that_makes_no_sense_is_none)
 
     bed_open(&b);
     CHECK(parses_with(&b, "threads 4", "threads 4"));
-    CHECK(!parses_with(&b, "weft-machine 1", "weft-machine 2"));
+    CHECK(!parses_with(&b, "weft-machine 2", "weft-machine 1"));
+    CHECK(!parses_with(&b, "call exp f64", "call exp f32"));
     CHECK(!parses_with(&b, "threads 4", "threads 0"));
     CHECK(!parses_with(&b, "threads 4", "threads four"));
     CHECK(!parses_with(&b, "measured 0", "measured 2"));
@@ -180,6 +182,39 @@ TEST(a_product_counts_what_it_does)
     CHECK_NEAR(s.gather[0].table, 5 * 128, 0);
     CHECK(!s.gather[0].write);
     CHECK_NEAR(s.chunk, 0.75, 0);
+    arena_free(&b.arena);
+}
+
+/* Each function takes the time that was measured for it, a comparison that of an instruction. */
+TEST(functions_are_not_free)
+{
+    static const char *const call[COST_CALLS] = { "A[e] / 3.5", "sqrt(A[e])", "rsqrt(A[e])",
+                                                  "exp(A[e])",  "log(A[e])",  "sin(A[e])",
+                                                  "cos(A[e])",  "tanh(A[e])", "sigmoid(A[e])",
+                                                  "silu(A[e])" };
+    Bed b;
+
+    bed_open(&b);
+    for (int c = 0; c < COST_CALLS; c++)
+        for (int wide = 0; wide < 2; wide++) {
+            Text t = { .arena = &b.arena };
+            CostShape s;
+
+            text_f(&t, "program p(m, n)\naxis I = m, E(I) = seg : j < n\n%s A[E], B[E]\n"
+                       "b: B[e] = %s\n", wide ? "f64" : "f32", call[c]);
+            s = shape_of(&b, t.s);
+            CHECK_NEAR(s.calls[c][wide], 4, 0);
+            CHECK(cost_estimate(&s, &b.m, 1).compute >= 4e-9 / b.m.call[c][wide][COST_ONE]);
+            CHECK(cost_loops(&s, &b.m, &(CostLoops){ .bytes = 32 }, 1) >=
+                  4e-9 / b.m.call[c][wide][COST_ONE]);
+        }
+    {
+        CostShape s = shape_of(&b, "program p(m, n)\naxis I = m, E(I) = seg : j < n\n"
+                                   "f32 A[E], B[E]\nb: B[e] = select(A[e] > 1, A[e], 0)\n");
+
+        CHECK_NEAR(s.other[0], 2 * 4, 0);
+        CHECK_NEAR(s.flops[0], 0, 0);
+    }
     arena_free(&b.arena);
 }
 
