@@ -104,6 +104,8 @@ static void put_json(const Problem *p, const weft_tuned *r)
            r->default_s * 1e3);
     if (r->pick_s > 0)
         printf(", \"pick_ms\": %.6g", r->pick_s * 1e3);
+    if (r->turns > 0)
+        printf(", \"turns\": %d, \"spread\": %.3g", r->turns, r->spread);
     printf(", \"points\": %d, \"compiled\": %d, \"timed\": %d, \"wrong\": %d, \"stopped\": %s}\n",
            r->points, r->compiled, r->timed, r->wrong, r->stopped ? "true" : "false");
 }
@@ -113,6 +115,8 @@ static void put_result(const Problem *p, const weft_tuned *r)
     printf("%s\n  schedule  %s\n  ms        %.4g, by the default %.4g (%.2fx)", p->text,
            name_of(r->schedule), r->seconds * 1e3, r->default_s * 1e3,
            r->seconds > 0 ? r->default_s / r->seconds : 1);
+    if (r->turns > 0)
+        printf(" in %d turns, spread %.0f %%", r->turns, r->spread * 100);
     if (r->pick_s > 0)
         printf(", by the model's choice %.4g", r->pick_s * 1e3);
     printf("\n  tried     %d of %d schedules%s", r->timed, r->points,

@@ -374,6 +374,11 @@ typedef struct weft_tuned {
     int points;                 /* of the space, */
     int compiled, timed, wrong; /* and how many of them were */
     int stopped;                /* 1: by `tell` */
+    /* Where the schedule is not the default: both met again at the end, in this many turns each,
+     * and seconds and default_s are the medians of these; spread is the middle half of the times
+     * by their median.  Else 0. */
+    int turns;
+    double spread;
 } weft_tuned;
 WEFT_API WEFT_MUST weft_status weft_kernel_tune(weft_kernel *kernel, weft_args *args,
                                                 const weft_tune *opt, weft_tuned *out);

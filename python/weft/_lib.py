@@ -97,7 +97,7 @@ class Tune(Structure):
 class Tuned(Structure):
     _fields_ = [("schedule", c_char_p), ("seconds", c_double), ("default_s", c_double),
                 ("pick_s", c_double), ("points", c_int), ("compiled", c_int), ("timed", c_int),
-                ("wrong", c_int), ("stopped", c_int)]
+                ("wrong", c_int), ("stopped", c_int), ("turns", c_int), ("spread", c_double)]
 
 
 class Atoms(Structure):

@@ -394,6 +394,7 @@ void late_give(Late *, weft_args *, Result *);
 void late_free(const Os *, Late *); /* NULL is allowed */
 
 /* launch.c */
+double api_work(const Prog *, const Env *); /* scalar operations of a run, about */
 void api_run_kernel(weft_kernel *, weft_args *); /* throws what a run can */
 struct Pool *api_pool(weft_ctx *);               /* made when first needed */
 void api_check_args(weft_ctx *, const weft_kernel *, const weft_args *); /* they go together */

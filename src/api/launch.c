@@ -37,8 +37,7 @@ static double instances(const Prog *p, const Env *env, const Stmt *s)
     return n;
 }
 
-/* Scalar operations of a run, about. */
-static double work_of(const Prog *p, const Env *env)
+double api_work(const Prog *p, const Env *env)
 {
     double sum = 0;
 
@@ -57,7 +56,7 @@ static void interpret(weft_args *args, Box *box, Env *env, void *with)
 {
     const weft_kernel *k = with;
     const Prog *p = args->body->prog;
-    double work = work_of(p, env);
+    double work = api_work(p, env);
 
     if (work > MOST_WORK)
         err_throw(
@@ -80,7 +79,7 @@ static _Noreturn void explain(weft_args *args, int64_t fault)
     if (fault == RUN_NOMEM)
         err_throw(&ctx->err, ST_NOMEM, "out of memory for the scratch of a kernel");
     env = api_env(args, arena, NULL);
-    if (work_of(p, env) <= MOST_WORK)
+    if (api_work(p, env) <= MOST_WORK)
         interp_run(arena, p, env);
     err_throw(&ctx->err, ST_RUN, "%s: %s", p->name, loop_fault((Fault)fault));
 }

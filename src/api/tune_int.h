@@ -48,6 +48,9 @@ typedef struct Tuning {
     int n, cap;
     int64_t bytes; /* of all plans */
     TuneArray *want;
+    const double **bound; /* as want: how far rounding may move each element; NULL: not known */
+    bool asked;           /* whether there are bounds was asked */
+    bool calls;           /* the program calls functions: their last bit may differ */
     Saved *saved;
     int nwant, nsaved;
 } Tuning;

@@ -276,29 +276,11 @@ const char *grad_label(Grad *g, const char *label, const char *buf, int occurren
     return t.s;
 }
 
-/* The variables that run over all elements of b (room for IR_MAX_FULL), and b's access at them. */
-static Expr *everywhere(Grad *g, Buf *b, Var **bind)
-{
-    Expr *index[IR_MAX_RANK];
-
-    for (int k = 0; k < b->nfull; k++) {
-        Axis *a = b->full[k];
-        bool again = a->name == NULL;
-
-        for (int i = 0; i < k; i++)
-            again = again || b->full[i] == a;
-        bind[k] = again ? ir_var(g->p, ir_fresh(g->p, "k", false), a, NULL) : a->var;
-    }
-    for (int s = 0; s < b->nslot; s++)
-        index[s] = ir_var_expr(g->p, bind[b->place_in_full[s]]);
-    return ir_load(g->p, b, index, b->nslot);
-}
-
 void grad_set_all(Grad *g, Buf *b, AssignOp op, const char *label, Buf *from)
 {
     Var *bind[IR_MAX_FULL];
     Assign a = {
-        .label = label, .op = op, .out = everywhere(g, b, bind), .value = ir_int(g->p, 0)
+        .label = label, .op = op, .out = ir_everywhere(g->p, b, bind), .value = ir_int(g->p, 0)
     };
 
     if (from != NULL)

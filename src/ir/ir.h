@@ -340,6 +340,9 @@ void ir_visit(Prog *, Expr *, Visit *, void *ctx, Memo *met);
 void ir_visit_assign(Prog *, const Assign *, Visit *, void *ctx, Memo *met);
 /* Adds to the set out[0..n) the variables of e and those that they hang on; the new n. */
 int ir_vars(Prog *, Expr *, Var **out, int n);
+/* The variables that run over all elements of a buffer (room for IR_MAX_FULL), and its access at
+ * them. */
+Expr *ir_everywhere(Prog *, Buf *, Var **bind);
 /* The binders a statement has when it states none: its variables in declaration order of their
  * axes.  out has room for IR_MAX_BINDS. */
 int ir_default_binds(Prog *, const Assign *, int nassign, Var **out);

@@ -161,3 +161,20 @@ int ir_default_binds(Prog *p, const Assign *assign, int nassign, Var **out)
         }
     return set.n;
 }
+
+Expr *ir_everywhere(Prog *p, Buf *b, Var **bind)
+{
+    Expr *index[IR_MAX_RANK];
+
+    for (int k = 0; k < b->nfull; k++) {
+        Axis *a = b->full[k];
+        bool again = a->name == NULL;
+
+        for (int i = 0; i < k; i++)
+            again = again || b->full[i] == a;
+        bind[k] = again ? ir_var(p, ir_fresh(p, "k", false), a, NULL) : a->var;
+    }
+    for (int s = 0; s < b->nslot; s++)
+        index[s] = ir_var_expr(p, bind[b->place_in_full[s]]);
+    return ir_load(p, b, index, b->nslot);
+}

@@ -56,7 +56,8 @@ static const char *say_differs(Arena *arena, const TuneArray *want, const TuneAr
     return t.s;
 }
 
-const char *tune_compare(Arena *arena, const TuneArray *want, const TuneArray *got, bool exact)
+const char *tune_compare(Arena *arena, const TuneArray *want, const TuneArray *got, bool exact,
+                         const double *bound)
 {
     size_t bytes = ir_type[want->type].bytes;
     double room;
@@ -70,13 +71,13 @@ const char *tune_compare(Arena *arena, const TuneArray *want, const TuneArray *g
     if (want->n == 0 || memcmp(want->data, got->data, (size_t)want->n * bytes) == 0)
         return NULL;
     exact = exact || !ir_type[want->type].floats;
-    room = exact ? 0 : tolerance(want->type) * largest(want);
+    room = exact || bound != NULL ? 0 : tolerance(want->type) * largest(want);
     for (int64_t i = 0; i < want->n; i++) {
         const char *a = (const char *)want->data + (size_t)i * bytes,
                    *b = (const char *)got->data + (size_t)i * bytes;
 
         if (memcmp(a, b, bytes) != 0 &&
-            (exact || !is_near(element(want, i), element(got, i), room)))
+            (exact || !is_near(element(want, i), element(got, i), bound ? 2 * bound[i] : room)))
             return say_differs(arena, want, got, i);
     }
     return NULL;

@@ -5,20 +5,22 @@
  * of each family that the model likes best, and each piece once, should the model be wrong.  They
  * are timed in turns, so that what disturbs one disturbs all; lower quartiles count, as what
  * disturbs a run makes it longer; the slower half goes after each round and the others get more
- * turns.  Then the neighbours of the best get their chance. */
+ * turns.  Then the neighbours of the best get their chance.  At the end the best has to win a match
+ * with the default (confirm.c). */
 #include "tune/tune.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SAMPLES = 64, ENOUGH = 21, FEW = 5, MOST_TURNS = 8, LAST = 3, ALONE = 3, WARM = 8 };
-enum { EACH = 2 }; /* candidates that a family has at first */
+enum { EACH = 2 };    /* candidates that a family has at first */
+enum { MATCHES = 3 }; /* candidates that may meet the default at the end */
 
-/* What must be gained on the default; how slow is too slow for a second turn, and for some more;
+/* How slow is too slow for a second turn, and for some more;
  * how slow the best of a family may be that its neighbours are tried; the share of the time after
  * which nothing more is compiled, at first and later; when a time has settled; and when two are the
  * same. */
-#define GAIN 0.98
 #define HOPELESS 3.0
 #define SLOW 1.5
 #define NEARBY 1.25
@@ -26,6 +28,9 @@ enum { EACH = 2 }; /* candidates that a family has at first */
 #define BUILDING 0.8
 #define STEADY 0.95
 #define ALIKE 1.02
+/* The share of the time that a match with the default may take, and the least. */
+#define MATCH 0.1
+#define MATCH_S 1.0
 
 typedef struct Candidate {
     int point;
@@ -57,9 +62,17 @@ static double elapsed(const Search *s)
     return s->act->now(s->act->user) - s->begin;
 }
 
+/* Seconds that the match of the best and the default will need. */
+static double reserve(const Search *s)
+{
+    double both = s->best == 0 ? 0 : s->cand[0]->typical + s->cand[s->best]->typical;
+
+    return fmin(TUNE_LEAST_TURNS * both, s->limits->seconds / 2);
+}
+
 static bool is_over(const Search *s)
 {
-    return s->stopped || elapsed(s) >= s->limits->seconds;
+    return s->stopped || elapsed(s) + reserve(s) >= s->limits->seconds;
 }
 
 static const TunePoint *point_of(const Search *s, int i)
@@ -339,7 +352,7 @@ static void remove_one(Search *s, int i)
 static void find_best(Search *s)
 {
     int best = 0;
-    double least = GAIN * s->cand[0]->typical;
+    double least = TUNE_GAIN * s->cand[0]->typical;
 
     for (int i = 1; i < s->n; i++)
         if (s->cand[i]->alive && s->cand[i]->timed && s->cand[i]->typical < least) {
@@ -473,15 +486,41 @@ static void simplify(Search *s)
             s->best = i;
 }
 
+/* The best meets the default again; if it does not win, the next best does.  After a stop there are
+ * only the turns that a match needs. */
+static void confirm(Search *s)
+{
+    double seconds = s->stopped ? 0 : fmax(MATCH * s->limits->seconds, MATCH_S);
+
+    for (int i = 0; i < MATCHES && s->best != 0; i++) {
+        TuneMatch m;
+        bool won = tune_confirm(s->act, point_of(s, 0), point_of(s, s->best), seconds, &m);
+
+        if (won) {
+            s->cand[0]->typical = m.default_s;
+            s->cand[s->best]->typical = m.seconds;
+            s->out->spread = m.spread;
+            s->out->turns = m.turns;
+            return;
+        }
+        s->out->refuted++;
+        s->cand[s->best]->alive = s->cand[s->best]->timed = false;
+        find_best(s);
+        simplify(s);
+    }
+    s->best = 0;
+}
+
 static void report(Search *s, uint64_t pick)
 {
     int i = find_tree(s, pick);
 
     simplify(s);
+    confirm(s);
+    s->out->pick_s = i >= 0 ? s->cand[i]->typical : 0;
     s->out->best = point_of(s, s->best);
     s->out->seconds = s->cand[s->best]->typical;
     s->out->default_s = s->cand[0]->typical;
-    s->out->pick_s = i >= 0 ? s->cand[i]->typical : 0;
     s->out->stopped = s->stopped;
 }
 

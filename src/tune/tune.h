@@ -105,22 +105,47 @@ typedef struct TuneLimits {
 
 typedef struct TuneFound {
     const TunePoint *best;
-    double seconds, default_s, pick_s; /* lower quartiles; 0: not timed */
-    int compiled, wrong, timed;        /* how many candidates */
-    bool stopped;                      /* by whoever was told */
+    double seconds, default_s;  /* medians of the match; of the default, lower quartiles */
+    double pick_s;              /* a lower quartile; 0: not timed */
+    double spread;              /* of the times of the match; 0: there was none */
+    int turns;                  /* that the best and the default had in it; 0: none */
+    int compiled, wrong, timed; /* how many candidates */
+    int refuted;                /* that were the best for a while, but won no match */
+    bool stopped;               /* by whoever was told */
 } TuneFound;
 
 void tune_search(TuneSpace *, const TuneAsk *, const TuneDo *, const TuneLimits *, TuneFound *out);
 
+/* confirm.c: a match of a candidate and the default, in turns: 20 each, or as many as fit into
+ * `seconds`, but at least TUNE_LEAST_TURNS.  True: the candidate takes TUNE_GAIN of the default's time, or less. */
+#define TUNE_GAIN 0.98
+enum { TUNE_LEAST_TURNS = 5 };
+typedef struct TuneMatch {
+    double default_s, seconds; /* medians */
+    double spread;             /* the middle half of the times by their median; the larger of both */
+    int turns;
+} TuneMatch;
+bool tune_confirm(const TuneDo *, const TunePoint *base, const TunePoint *, double seconds,
+                  TuneMatch *out);
+
+/* bound.c: a program that computes, beside what p computes, how far rounding may move each element
+ * of each float buffer that p writes; (*bound)[b->id] is the buffer of these bounds, f64, or NULL
+ * where b is exact.  NULL: not known, as p builds axes or records companions.  Buffers and axes of p
+ * have the same ids in both. */
+Prog *tune_bound(Arena *, Prog *p, Buf ***bound);
+bool tune_calls(const Prog *); /* functions are called whose last bit depends on the schedule */
+
 /* compare.c: NULL when two results are the same bits, or (not exact) as near as rounding explains;
- * else what differs, in the arena.  Floats are held against the largest of all elements. */
+ * else what differs, in the arena.  Two results may differ by twice the bound of an element (f64, one
+ * for each), or, without bounds, by a share of the largest of all elements. */
 typedef struct TuneArray {
     const char *name;
     Type type;
     int64_t n;
     const void *data;
 } TuneArray;
-const char *tune_compare(Arena *, const TuneArray *want, const TuneArray *got, bool exact);
+const char *tune_compare(Arena *, const TuneArray *want, const TuneArray *got, bool exact,
+                         const double *bound);
 
 /* key.c: what a record is for.  The kind of a structure is its sizes, to about a third of an octave
  * where they are large, and how many entries its rows have; another graph of the same origin falls
