@@ -5,6 +5,7 @@
  * says where it begins, then one for each derivative that is taken of it:
  *     o3 tp; in1=8x0e; in2=1o; out=1o; mode=uvu
  *     grad of=Z wrt=X,Wt
+ *     jvp of=d_X,d_Wt wrt=Y
  * Arrays are its inputs in the order of weft_prog_arg, results its outputs in the same order. */
 #include "shim.h"
 
@@ -69,19 +70,19 @@ static int split(char *s, const char **out)
     return n;
 }
 
-/* "grad of=Z wrt=X,Wt", which is written to. */
+/* "grad of=Z wrt=X,Wt" or "jvp of=Z wrt=X,Wt", which is written to. */
 static weft_status derive(weft_prog **prog, char *line)
 {
     const char *of[MOST_ARRAYS], *wrt[MOST_ARRAYS];
-    char *w = strstr(line, " wrt=");
-    weft_grad g = { .of = of, .wrt = wrt };
+    char *o = strstr(line, " of="), *w = strstr(line, " wrt=");
+    weft_grad g = { .of = of, .wrt = wrt, .forward = strncmp(line, "jvp ", 4) == 0 };
     weft_prog *out;
     weft_status s;
 
-    if (w == NULL || strncmp(line, "grad of=", 8) != 0)
+    if (w == NULL || o == NULL || o > w || (!g.forward && strncmp(line, "grad ", 5) != 0))
         return NOT_READ;
     *w = 0;
-    g.nof = split(line + 8, of);
+    g.nof = split(o + 4, of);
     g.nwrt = split(w + 5, wrt);
     s = weft_prog_grad(*prog, &g, &out);
     if (s == WEFT_OK) {
@@ -191,7 +192,7 @@ static Entry *open_entry(Call *c, weft_ctx *ctx, const char *text, uint64_t hash
             return e;
         }
         say(c, "%s", s == NOT_READ ? "not the text of a program: expected o3 or op and a problem, then "
-                                     "lines as grad of=Z wrt=X" : weft_message(ctx));
+                                     "lines as grad of=Z wrt=X or jvp of=Z wrt=X" : weft_message(ctx));
     }
     free(work);
     if (e != NULL) {

@@ -12,7 +12,7 @@ from typing import Any, Optional, Tuple, Union
 import numpy as np
 
 from . import _check
-from ._sparse import bad, describe, is_torch
+from ._sparse import bad, describe, is_torch, untransformed
 
 _MOST = 8  # lists that are kept
 _recent: "OrderedDict[tuple, tuple]" = OrderedDict()
@@ -23,7 +23,8 @@ def _ends(edge_index: Any) -> Tuple[np.ndarray, np.ndarray]:
     if is_torch(edge_index):
         if edge_index.device.type != "cpu":
             raise bad("edge_index", "a tensor on the CPU", edge_index.device)
-        senders, receivers = (edge_index[k].numpy() for k in (0, 1))
+        with untransformed():
+            senders, receivers = (edge_index[k].numpy() for k in (0, 1))
     else:
         senders, receivers = _check.plain("edge_index", edge_index)
     return receivers, senders

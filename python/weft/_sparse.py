@@ -101,6 +101,11 @@ def _of_starts(start: np.ndarray) -> Structure:
     return _remember(key, Structure("ragged", (len(start) - 1, 0), -1), (start,))
 
 
+def untransformed() -> Any:
+    """Inside of it, torch lets read the memory of a tensor while a transform of functions is active."""
+    return sys.modules["torch"]._C._DisableFuncTorch()
+
+
 def _of_torch(tensor: Any) -> Structure:
     torch = sys.modules["torch"]
     if tensor.layout is torch.sparse_csr:
@@ -151,8 +156,8 @@ def sparse(A: Any) -> Tuple[Structure, Any]:
         m, n = A.shape
         return _of_arrays("coo", A.row, A.col, m, n), A.data
     if is_torch(A):
-        structure = _of_torch(A)
-        return structure, A.values()
+        with untransformed():
+            return _of_torch(A), A.values()
     if isinstance(format, str):
         raise bad("A", "a matrix in format csr, csc or coo", f"{format}; convert it with A.tocsr()")
     raise bad("A", "a SciPy matrix, a torch sparse CSR tensor or (indptr, indices, data, shape)",
@@ -204,10 +209,12 @@ def is_torch(x: Any) -> bool:
 
 
 def records(*arrays: Any) -> bool:
-    """Does torch record what is done to one of them?"""
-    torch = sys.modules.get("torch")
-    return torch is not None and torch.is_grad_enabled() and any(
-        isinstance(x, torch.Tensor) and x.requires_grad for x in arrays)
+    """Must torch see what is done to one of them: for a gradient, a tangent or a transform?"""
+    if "torch" not in sys.modules or not any(is_torch(x) for x in arrays):
+        return False
+    from ._torch_ad import is_watched
+
+    return any(is_watched(x) for x in arrays)
 
 
 def describe(x: Any) -> str:

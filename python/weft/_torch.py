@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
+from torch._library.autograd import Info, make_autograd_impl
 
 from . import _lib
 from ._lib import check, lib
 from ._program import Program
+from ._torch_ad import Rules, differentiable, has_tangent, is_traced, one_by_one, save, saved
 
-SMALL = 4096  # elements of all operands
+_LETTERS = {"grad": "d", "jvp": "t"}  # before names
 _DTYPES = {"i32": torch.int32, "i64": torch.int64, "f16": torch.float16, "bf16": torch.bfloat16,
            "f32": torch.float32, "f64": torch.float64}
 
@@ -40,77 +42,20 @@ def _load() -> ctypes.CDLL:
 _native = _load()
 
 
-def is_traced() -> bool:
-    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
+_library = torch.library.Library("weft", "FRAGMENT")  # lives as long as the process, with its kernels
 
 
-def operator(name: str, fake: Callable, gradients: Callable, batch: Callable) -> Callable:
+def operator(name: str, fake: Callable, gradients: Callable, tangents: Callable,
+             batch: Callable) -> Callable:
     """Makes weft::NAME differentiable, and returns how to call it: call(arrays, *rest).
 
-    fake(arrays, *rest) gives the shapes; gradients(arrays, rest, grads, wanted) those of the arrays
-    that are wanted, given those of results (None: 0), by calls of operators again, and so to any
-    order; batch(call, arrays, dims, n, *rest) runs a batch, by call, of arrays with such a dimension."""
-    raw, public = getattr(torch.ops.weft, name + "_raw").default, getattr(torch.ops.weft, name)
-
-    def split(ctx, inputs, arrays):
-        """Keeps what backward needs: tensors as torch wants it, the rest as it is."""
-        tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
-        ctx.rest = [None if isinstance(x, torch.Tensor) else x for x in inputs]
-        ctx.narrays = len(arrays)
-        ctx.save_for_backward(*arrays, *tensors)
-        ctx.set_materialize_grads(False)
-
-    def back(ctx, grads, wanted):
-        saved = ctx.saved_tensors
-        tensors = iter(saved[ctx.narrays:])
-        rest = [next(tensors) if x is None else x for x in ctx.rest]
-        return gradients(saved[:ctx.narrays], rest, grads, wanted)
-
-    class Quick(torch.autograd.Function):
-        """The quick way to a derivative, outside of compiled code."""
-
-        @staticmethod
-        def forward(ctx, n, *inputs):
-            ctx.n = n
-            split(ctx, inputs[:n], inputs[n:])
-            return tuple(raw(list(inputs[n:]), *inputs[:n]))
-
-        @staticmethod
-        def backward(ctx, *grads):
-            wanted = ctx.needs_input_grad[ctx.n + 1:]
-            # A single one is asked for, or this would not run; where all are small, to ask takes longer.
-            if wanted.count(True) > 1 and sum([a.numel() for a in ctx.saved_tensors]) > SMALL:
-                nodes = ctx.next_functions[-ctx.narrays:]  # which has tensors only
-                wanted = [w and asked(node) for w, (node, _) in zip(wanted, nodes)]
-            return (*[None] * (ctx.n + 1), *back(ctx, grads, wanted))
-
-    class Transformed(Quick):
-        """The same for transforms of functions, which ask for more and take longer."""
-
-        @staticmethod
-        def forward(n, *inputs):
-            return tuple(raw(list(inputs[n:]), *inputs[:n]))
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.n, *inputs = inputs
-            split(ctx, inputs[:ctx.n], inputs[ctx.n:])
-
-        @staticmethod
-        def vmap(info, in_dims, n, *inputs):
-            if any(d is not None for d in in_dims[1:n + 1]):
-                raise NotImplementedError(f"weft::{name}: vmap over indices of edges")
-            out = batch(call, inputs[n:], in_dims[n + 1:], info.batch_size, *inputs[:n])
-            return tuple(out), tuple(0 for _ in out)
+    fake(arrays, *rest) gives the shapes; the others are rules of _torch_ad."""
+    raw, public = getattr(torch.ops.weft, name + "_raw").default, getattr(torch.ops.weft, name).default
+    rules = Rules(name, raw, gradients, tangents, batch)
+    plain = differentiable(rules)
 
     def call(arrays, *rest):
-        if is_traced():
-            return public(list(arrays), *rest)
-        if torch._C._are_functorch_transforms_active():
-            return Transformed.apply(len(rest), *rest, *arrays)
-        if torch.is_grad_enabled() and any([a.requires_grad for a in arrays]):
-            return Quick.apply(len(rest), *rest, *arrays)
-        return raw(list(arrays), *rest)
+        return public(list(arrays), *rest) if is_traced() else plain(arrays, *rest)
 
     def vmap(info, in_dims, arrays, *rest):  # inside of it nothing is recorded any more
         out = batch(lambda arrays, *rest: raw(list(arrays), *rest), arrays, in_dims[0],
@@ -120,27 +65,26 @@ def operator(name: str, fake: Callable, gradients: Callable, batch: Callable) ->
     for each in (name, name + "_raw"):
         torch.library.register_fake(f"weft::{each}", fake)
         torch.library.register_vmap(f"weft::{each}", vmap)
-    torch.library.register_autograd(
-        f"weft::{name}", lambda ctx, grads: (back(ctx, grads, ctx.needs_input_grad[0]),
-                                             *[None] * len(ctx.rest)),
-        setup_context=lambda ctx, inputs, output: split(ctx, inputs[1:], inputs[0]))
+
+    def back(ctx, grads):
+        return (rules.gradients(*saved(ctx), grads, ctx.needs_input_grad[0]), *[None] * len(ctx.rest))
+
+    def keep(ctx, inputs, output):
+        save(ctx, rules, inputs[1:], inputs[0], output)
+
+    recorded = make_autograd_impl(public, Info(back, keep))  # as torch.library.register_autograd does
+
+    def record(keys, arrays, *rest):
+        """What torch.library knows of derivatives are gradients only: it would drop tangents."""
+        if any([has_tangent(a) for a in arrays]):
+            if torch._C._are_functorch_transforms_active():
+                raise NotImplementedError(f"torch.ops.weft.{name} in forward mode inside of torch.func: "
+                                          "call the functions and modules of weft instead")
+            return list(plain(arrays, *rest))
+        return recorded(keys, arrays, *rest)
+
+    _library.impl(name, record, "Autograd", with_keyset=True)
     return call
-
-
-def asked(node: Any) -> bool:
-    """Is a gradient that could be given asked for in this backward?  In torch.autograd.grad it is not
-    when no path goes from there to the inputs."""
-    try:
-        return torch._C._will_engine_execute_node(node)
-    except RuntimeError:  # of a leaf that is an input of autograd.grad, and outside of the engine
-        return True
-
-
-def one_by_one(call: Callable, arrays, dims, n: int, *rest) -> List[torch.Tensor]:
-    """The runs of a batch, one after the other."""
-    each = [call([x if d is None else x.select(d, i) for x, d in zip(arrays, dims)], *rest)
-            for i in range(n)]
-    return [torch.stack(z) for z in zip(*each)]
 
 
 class Array(NamedTuple):
@@ -167,7 +111,7 @@ class Function:
     def __init__(self, text: str):
         self.text = text
         lines = text.split("\n")
-        self.order = len(lines) - 1
+        self._kinds = [line.partition(" ")[0] for line in lines[1:]]  # of derivatives
         program = _open(lines)  # which is not kept: its shapes are all that is asked for
         args = program.args
         self.sizes = [a.name for a in args if a.role == "size"]
@@ -193,14 +137,16 @@ class Function:
         """Do the shapes of inputs tell all sizes?  Not where nothing depends on anything."""
         return bool(self.inputs) and None not in self._where
 
-    def derive(self, of: Tuple[str, ...], wrt: Tuple[str, ...]) -> Optional["Function"]:
-        """The gradient by these inputs; None: it is 0."""
-        out = function(f"{self.text}\ngrad of={','.join(of)} wrt={','.join(wrt)}")
+    def derive(self, kind: str, of: Sequence[str], wrt: Sequence[str]) -> Optional["Function"]:
+        """grad: the gradient by these inputs; jvp: the tangents of these outputs.  None: the shapes of
+        its inputs do not tell all sizes, as where nothing depends on anything."""
+        out = function(f"{self.text}\n{kind} of={','.join(of)} wrt={','.join(wrt)}")
         return out if out.is_runnable else None
 
-    def cotangent(self, name: str) -> str:
-        """What the gradient calls that of an array."""
-        return f"d{self.order + 1 if self.order else ''}_{name}"
+    def name_in(self, kind: str, name: str) -> str:
+        """What such a derivative calls the gradient or the tangent of an array."""
+        n = self._kinds.count(kind)
+        return f"{_LETTERS[kind]}{n + 1 if n else ''}_{name}"
 
 
 @lru_cache(maxsize=1024)
@@ -212,8 +158,9 @@ def _open(lines: List[str]) -> Program:
     kind, _, spec = lines[0].partition(" ")
     program = {"o3": Program.o3, "op": Program.op}[kind](spec)
     for line in lines[1:]:
-        of, _, wrt = line[len("grad of="):].partition(" wrt=")
-        program = program.grad(of=of.split(","), wrt=wrt.split(","))
+        kind, of, wrt = line.split(" ")
+        program = program.grad(of=of[len("of="):].split(","), wrt=wrt[len("wrt="):].split(","),
+                               forward=kind == "jvp")
     return program
 
 
@@ -250,37 +197,66 @@ def _fake(arrays, program):
 
 
 class Derivative(NamedTuple):
-    """A program of gradients: which of the arrays and then of the gradients of results it takes, and
-    which of its results each array gets; -1: none."""
+    """A program of gradients or tangents: which of the given arrays it takes, and which of its results
+    each array gets; -1: none."""
 
     text: str
     take: List[int]
     give: List[int]
 
 
+def _match(f: Function, kind: str, d: Optional[Function], added: Sequence[Array],
+           results: Sequence[Array]) -> Optional[Derivative]:
+    """added: the arrays whose gradients or tangents are given behind the inputs of f; results: the
+    arrays whose gradients or tangents are asked for."""
+    if d is None:
+        return None
+    given = [a.name for a in f.inputs] + [f.name_in(kind, a.name) for a in added]
+    out = {a.name: k for k, a in enumerate(d.outputs)}
+    return Derivative(d.text, [given.index(a.name) for a in d.inputs],
+                      [out.get(f.name_in(kind, a.name), -1) for a in results])
+
+
 @lru_cache(maxsize=1024)
-def _derivative(text: str, there: Tuple[bool, ...], wanted: Tuple[bool, ...]) -> Optional[Derivative]:
+def _gradient(text: str, there: Tuple[bool, ...], wanted: Tuple[bool, ...]) -> Optional[Derivative]:
     """By the inputs that are wanted, where these results have gradients; None: it is 0."""
     f = function(text)
     of = [a.name for a, t in zip(f.outputs, there) if t]
     wrt = [a.name for a, w in zip(f.inputs, wanted) if w and a.dtype.is_floating_point]
-    d = f.derive(tuple(of), tuple(wrt)) if of and wrt else None
-    if d is None:
-        return None
-    given = [a.name for a in f.inputs] + [f.cotangent(a.name) for a in f.outputs]
-    out = [a.name for a in d.outputs]
-    give = [f.cotangent(a.name) if a.name in wrt else "" for a in f.inputs]
-    return Derivative(d.text, [given.index(a.name) for a in d.inputs],
-                      [out.index(name) if name in out else -1 for name in give])
+    d = f.derive("grad", of, wrt) if of and wrt else None
+    return _match(f, "grad", d, f.outputs, f.inputs)
 
 
 def _gradients(arrays, rest, grads, wanted):
-    d = _derivative(rest[0], tuple([g is not None for g in grads]), tuple(wanted))
+    d = _gradient(rest[0], tuple([g is not None for g in grads]), tuple(wanted))
     if d is None:
         return [None] * len(arrays)
     given = (*arrays, *grads)
     got = _run([given[k] for k in d.take], d.text)
-    return [None if k < 0 else got[k] for k in d.give]
+    return [got[k] if k >= 0 and w else None for k, w in zip(d.give, wanted)]
+
+
+@lru_cache(maxsize=1024)
+def _tangent(text: str, there: Tuple[bool, ...]) -> Optional[Derivative]:
+    """Where these inputs have tangents; None: not all sizes are known from them."""
+    f = function(text)
+    wrt = [a.name for a, t in zip(f.inputs, there) if t]
+    d = f.derive("jvp", [a.name for a in f.outputs], wrt)
+    return _match(f, "jvp", d, f.inputs, f.outputs)
+
+
+def _tangents(arrays, rest, tangents):
+    text = rest[0]
+    f, d = function(text), _tangent(text, tuple([t is not None for t in tangents]))
+    if d is None:  # that of all inputs knows them: zeros in place of what is not there
+        tangents = [torch.zeros_like(a) if t is None and a.is_floating_point() else t
+                    for a, t in zip(arrays, tangents)]
+        d = _tangent(text, tuple([t is not None for t in tangents]))
+    given = (*arrays, *tangents)
+    got = _run([given[k] for k in d.take], d.text) if d is not None else []
+    give = d.give if d is not None else [-1] * len(f.outputs)
+    return [got[k] if k >= 0 else arrays[0].new_zeros(a.shape(f.sizes_of(arrays)), dtype=a.dtype)
+            for k, a in zip(give, f.outputs)]
 
 
 def _batch(call, arrays, dims, n, program):
@@ -297,7 +273,7 @@ def _batch(call, arrays, dims, n, program):
     return [z.unflatten(0, (n, items)) for z in call(whole, program)]
 
 
-_run = operator("run", _fake, _gradients, _batch)
+_run = operator("run", _fake, _gradients, _tangents, _batch)
 
 
 def run(program: str, arrays: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:

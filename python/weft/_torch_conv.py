@@ -16,7 +16,8 @@ import torch
 
 from . import _check, _lib
 from ._lib import check, lib
-from ._torch import one_by_one, operator
+from ._torch import operator
+from ._torch_ad import add, one_by_one
 
 
 @lru_cache(maxsize=1024)
@@ -92,8 +93,42 @@ def _third(t: Task, given, grads: Dict[str, torch.Tensor], rest) -> Dict[str, to
             point = {**at, a: given["d" + a], b: cotangent}
             for o, g in _form(t.spec, point, _sorted(set(at) - {b}), rest).items():
                 name = "d" + o if o == a else o
-                out[name] = out[name] + g if name in out else g
+                out[name] = add(out.get(name), g)
     return out
+
+
+def _along(t: Task, at: Dict[str, torch.Tensor], along: Dict[str, torch.Tensor], wrt: str,
+           rest) -> Dict[str, torch.Tensor]:
+    """The change of the gradients of L by these when operands change along these tangents: each operand
+    is replaced in its turn, as L is linear in it.  L does not change its gradient by the operand itself."""
+    out: Dict[str, torch.Tensor] = {}
+    for a, tangent in along.items():
+        others = wrt.replace(a, "")
+        for o, g in (_form(t.spec, {**at, a: tangent}, others, rest) if others else {}).items():
+            out[o] = add(out.get(o), g)
+    return out
+
+
+def _tangents(arrays, rest, tangents):
+    """A first derivative is one of L, as the convolution is; the second is a sum of those in which an
+    operand a is replaced by da, and changes with both."""
+    *rest, text = rest
+    t = task(text)
+    given = t.name(arrays)
+    along = {name: x for name, x in zip(given, tangents) if x is not None}
+    points = [(given, {o: x for o, x in along.items() if len(o) == 1}, "")]
+    if t.order == 2:
+        points = [({**given, a: given["d" + a]},
+                   {**{o: x for o, x in along.items() if len(o) == 1 and o != a},
+                    **({a: along["d" + a]} if "d" + a in along else {})}, a) for a in t.along]
+    out: Dict[str, torch.Tensor] = {}
+    for at, replaced, without in points:
+        at = {o: at[o] for o in [*t.operands, *"z"[:t.order]]}
+        for o, x in _along(t, at, replaced, t.wrt.replace(without, "") if without else t.wrt,
+                           rest).items():
+            out[o] = add(out.get(o), x)
+    return [out[o] if o in out else torch.zeros_like(z)
+            for o, z in zip(t.wrt, _fake(arrays, *rest, text))]
 
 
 def _gradients(arrays, rest, grads, wanted):
@@ -117,7 +152,7 @@ def _gradients(arrays, rest, grads, wanted):
     return [out.get(name) if name in want else None for name in given]
 
 
-_conv = operator("conv", _fake, _gradients, one_by_one)
+_conv = operator("conv", _fake, _gradients, _tangents, one_by_one)
 
 
 def conv(spec: str, arrays: Sequence[torch.Tensor], rows: torch.Tensor, cols: torch.Tensor,

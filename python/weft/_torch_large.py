@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import torch
 
-from ._torch import _native, asked, is_traced
+from ._torch import _native
+from ._torch_ad import asked, has_tangent, is_traced
 
 
 class _Product(torch.autograd.Function):
@@ -26,6 +27,7 @@ class _Product(torch.autograd.Function):
 
 def product(x: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
     """x @ m, with derivatives to any order."""
-    if is_traced() or torch._C._are_functorch_transforms_active() or x.dtype != m.dtype:
+    if (is_traced() or torch._C._are_functorch_transforms_active() or x.dtype != m.dtype
+            or has_tangent(x) or has_tangent(m)):
         return x @ m
     return _Product.apply(x, m)
