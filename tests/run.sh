@@ -81,6 +81,7 @@ table() { # what takes longest comes first, so that the two lanes end together
     row kernel/variants     full! 900 build          "$r/weft_kernel variants tests/kernel/cases/*.weft"
     row kernel/variants     long 1200 build          "$r/weft_kernel variants examples/*.weft tests/kernel/cases/*.weft"
     row kernel/examples     fast  300 build          "$r/weft_kernel files cc examples/*.weft"
+    row kernel/emitted      full  900 build          "$r/weft_kernel emitted 100 examples/*.weft tests/kernel/cases/*.weft"
     row kernel/selftest     full  400 build          "$r/weft_kernel selftest"
     row unit                fast! 300 build          "WEFT_TEST_SHARE='5 $compile' $r/weft_unit"
     row unit                full  900 build          "$r/weft_unit"

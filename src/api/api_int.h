@@ -256,6 +256,7 @@ void conv_drop(weft_conv *);
 
 /* arg.c: the arguments of a program. */
 void api_list_args(Body *);
+bool api_is_fitted(const Prog *, const Size *); /* only the entries of a format tell it */
 const Arg *api_find_arg(weft_ctx *, const Body *, const char *name); /* throws */
 
 /* args.c */
@@ -325,10 +326,10 @@ const Pass *api_find_pass(Prog *, const char *name); /* throws */
 /* A copy to be lowered, in ctx->trees, where its garbage is collected between passes: there is one
  * at a time, and it is gone when the call ends. */
 Prog *api_trees(weft_ctx *, const Prog *);
-/* Runs the passes up to this one, or all, on p itself; alone: for one thread, without a plan.
- * Throws ST_LIMIT for what is only interpreted. */
-struct Kernel *api_lower_to(Prog *p, const Aim *, bool alone, const Pass *last);
-struct Kernel *api_passes(Prog *p, const Aim *, bool alone);
+/* Runs the passes up to this one, or all, on p itself: the one way from a program to loops, for
+ * every command.  Throws ST_LIMIT for what is only interpreted. */
+struct Kernel *api_lower_to(Prog *p, const Aim *, const Pass *last);
+struct Kernel *api_passes(Prog *p, const Aim *);
 void api_run_pass(const Pass *, struct Kernel *, const Aim *); /* one of them */
 static inline Aim api_aim(const Isa *isa)
 {
@@ -355,6 +356,8 @@ void api_tuned_keep(weft_args *, const Env *, int threads, struct TuneRecord *);
 /* plan.c: what is worked out once for a kernel and the shapes and structure of arguments.  Throws
  * for what does not fit; *made: the old plan did not do. */
 struct Plan *api_plan(weft_kernel *, weft_args *, struct Pool *, bool *made);
+/* The axes of the program itself that are made from others: what a printed text asks for. */
+void api_make_axes(weft_args *, Arena *, Env *, struct Pool *);
 void plan_drop(weft_args *);
 int64_t plan_bytes(const weft_args *); /* of memory; 0: there is no plan */
 int64_t api_run_plan(weft_args *, struct Pool *); /* 0 or a fault */
@@ -364,6 +367,15 @@ typedef enum HoldKind { HOLD_CHANGES, HOLD_SAME, HOLD_OWN } HoldKind; /* OWN: a 
 const uint8_t *hold_uses(Arena *, Prog *, const struct EmitKernel *);
 void hold_mark(const Lowered *, const HoldKind *, bool *kept);
 /* parts.c: what lower/parts.c leaves to the plan; and the least work of a chunk of a phase. */
+enum {
+    PARTS_ROOM = 1 << 16, /* elements of all parts of a sum */
+    PARTS_LEAST = 16,     /* parts that a sum may have, however many elements each has */
+    /* Scatters: so many entries for each row of a part's array that it costs little beside them;
+     * and at most so many parts, each of which one thread takes: a power of two, as numbers of
+     * threads mostly are. */
+    PARTS_ROW_ENTRIES = 3,
+    PARTS_OF_ROWS = 16
+};
 void api_fill_parts(Arena *, const Lowered *, Env *, const Axis *, int64_t part);
 int64_t api_grain(Arena *, const Lowered *, const Env *, int phase);
 void api_print_plan(Text *, const weft_args *, bool made);

@@ -88,23 +88,35 @@ static void add_buf(Body *body, int *cap, Buf *b)
             (Arg){ .name = b->name, .kind = ARG_BUF, .role = role, .type = b->type, .buf = b });
 }
 
+/* Whether only the entries of an axis that is made in a format tell the size. */
+bool api_is_fitted(const Prog *p, const Size *s)
+{
+    bool fitted = false;
+
+    for (int i = 0; i < p->naxis; i++)
+        for (const Axis *a = p->axis[i]; p->axis[i]->from != NULL && a != NULL; a = a->parent)
+            fitted = fitted || fmt_fitted(p->axis[i], a) == s;
+    return fitted;
+}
+
 void api_list_args(Body *body)
 {
     const Prog *p = body->prog;
     int cap = 0;
 
     for (int i = 0; i < p->nsize; i++)
-        add(body, &cap,
-            (Arg){ .name = p->size[i]->name,
-                   .kind = ARG_SIZE,
-                   .role = WEFT_SIZE,
-                   .type = T_i64,
-                   .size = p->size[i] });
+        if (!api_is_fitted(p, p->size[i]))
+            add(body, &cap,
+                (Arg){ .name = p->size[i]->name,
+                       .kind = ARG_SIZE,
+                       .role = WEFT_SIZE,
+                       .type = T_i64,
+                       .size = p->size[i] });
     for (int i = 0; i < p->ndecl; i++)
-        if (p->decl[i].axis != NULL)
-            add_axis(body, &cap, p->decl[i].axis);
-        else
+        if (p->decl[i].axis == NULL)
             add_buf(body, &cap, p->decl[i].buf);
+        else if (!ir_is_made(p, p->decl[i].axis))
+            add_axis(body, &cap, p->decl[i].axis);
 }
 
 /* All names, for the message when one is not among them. */

@@ -239,6 +239,20 @@ void api_check_shapes(weft_args *args, const Env *env, bool built)
             check_shape(args, env, i);
 }
 
+/* The axes that are made from others, when all that they are made from is there. */
+static void make_axes(weft_args *args, Solver *s, Pool *pool)
+{
+    bool made = false;
+
+    for (int i = 0; i < s->prog->naxis; i++)
+        made = made || s->prog->axis[i]->from != NULL;
+    for (int i = 0; i < s->prog->nsize && made; i++)
+        if (s->env->size[i] < 0 && !api_is_fitted(s->prog, s->prog->size[i]))
+            solve_verify(s); /* which says what is missing */
+    if (made)
+        api_make_axes(args, s->arena, s->env, pool);
+}
+
 static Env *make_env(weft_args *args, Arena *arena, Pool *pool, bool structure_only)
 {
     Prog *prog = args->body->prog;
@@ -252,6 +266,7 @@ static Env *make_env(weft_args *args, Arena *arena, Pool *pool, bool structure_o
     put_arrays(args, &s, pool);
     pack_matrices(args, &s);
     check_bound(args, s.env, structure_only);
+    make_axes(args, &s, pool);
     solve_verify(&s);
     if (!api_is_right(prog, s.env, pool))
         interp_check(arena, prog, s.env); /* which says what is wrong */

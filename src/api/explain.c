@@ -130,13 +130,13 @@ static void list_loops(Text *out, const Node *n, int depth)
         list_loops(out, n->body[i], depth);
 }
 
-/* The passes between two stages of steps; those that a plan is needed for are left out. */
+/* The passes between two stages of steps. */
 static void lower_on(Prog *p, const Aim *aim, const char *pass)
 {
     const Pass *last = api_find_pass(p, pass);
 
     if (p->stage <= last->needs)
-        api_lower_to(p, aim, true, last);
+        api_lower_to(p, aim, last);
 }
 
 static const char *explain(weft_ctx *ctx, weft_prog *prog)
@@ -160,7 +160,7 @@ static const char *explain(weft_ctx *ctx, weft_prog *prog)
         for (int i = 0; i < p->nphase; i++)
             list_loops(&out, p->phase[i], 0);
         step_cut_tails(p);
-        lower_on(p, &aim, "checks");
+        lower_on(p, &aim, "maps");
     }
     explain_steps(ctx, &out, p, steps, &aim);
     box_drop(prog->printed);

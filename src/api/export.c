@@ -2,24 +2,22 @@
  * Copyright The Weft authors
  *
  * A program as C that needs no library: the phases as a kernel has them, and one function with the
- * program's own arguments that runs them in order on the calling thread. */
-#include "api/api_int.h"
-#include "emit/emit.h"
-#include "ir/loop.h"
+ * program's own arguments that runs them in order on the calling thread.  What a kernel's plan
+ * makes is one argument more, and export_plan.c prints the function that makes it. */
+#include "api/export_int.h"
 #include "lower/lower.h"
 
 #include <string.h>
 
-typedef struct Export {
-    weft_ctx *ctx;
-    const Body *body;
-    Prog *prog; /* as lowered */
-    const Isa *isa;
-    const EmitKernel *info;
-    const char **name; /* of each argument, in C */
-    const char *entry;
-    Text *out;
-} Export;
+Text export_c_name(Arena *arena, const char *prefix, const char *name)
+{
+    Text t = { .arena = arena };
+
+    text_f(&t, "%s%s", prefix, name);
+    for (char *c = t.s; *c != 0; c++)
+        *c = *c == '.' ? '_' : *c;
+    return t;
+}
 
 static bool is_taken(const Export *x, int n, const char *name)
 {
@@ -34,11 +32,9 @@ static void name_arguments(Export *x, Arena *arena)
 {
     x->name = arena_array(arena, x->body->narg, sizeof *x->name);
     for (int i = 0; i < x->body->narg; i++) {
-        Text t = { .arena = arena };
+        Text t = export_c_name(arena, x->body->arg[i].kind == ARG_SIZE ? "n_" : "a_",
+                               x->body->arg[i].name);
 
-        text_f(&t, x->body->arg[i].kind == ARG_SIZE ? "n_%s" : "a_%s", x->body->arg[i].name);
-        for (char *c = t.s; *c != 0; c++)
-            *c = *c == '.' ? '_' : *c;
         while (is_taken(x, i, t.s))
             text_char(&t, '_');
         x->name[i] = t.s;
@@ -55,26 +51,44 @@ static const char *ctype(Type t)
     return name[t];
 }
 
-static void put_prototype(const Export *x)
+int export_put_arguments(const Export *x, bool structure, const char *after)
 {
-    text_f(x->out, "int64_t %s(", x->entry);
+    int n = 0;
+
     for (int i = 0; i < x->body->narg; i++) {
         const Arg *a = &x->body->arg[i];
 
-        text_str(x->out, i > 0 ? ",\n    " : "\n    ");
-        text_f(x->out, "%s%s %s%s", a->role == WEFT_INPUT ? "const " : "", ctype(a->type),
-               a->kind == ARG_SIZE ? "" : "*", x->name[i]);
+        if (structure && a->kind == ARG_BUF)
+            continue;
+        text_str(x->out, n++ > 0 ? ",\n    " : "\n    ");
+        text_f(x->out, "%s%s %s%s%s", a->role == WEFT_INPUT ? "const " : "", ctype(a->type),
+               a->kind == ARG_SIZE ? "" : "*", x->name[i], after);
     }
-    text_str(x->out, x->body->narg > 0 ? ")" : "void)");
+    return n;
 }
 
-static void put_phase_prototypes(const Export *x)
+static void put_prototype(const Export *x)
 {
-    for (int i = 0; i < x->info->nphase; i++)
-        text_f(x->out,
-               "int64_t %s(void *const *array, const int64_t *size, int64_t begin, int64_t end,\n"
-               "    void *work);\n",
-               x->info->phase[i].name);
+    int n;
+
+    text_f(x->out, "int64_t %s(", x->entry);
+    n = export_put_arguments(x, false, "");
+    if (x->nmember > 0)
+        text_f(x->out, "%sconst struct %s *plan)", n > 0 ? ",\n    " : "\n    ", x->plan);
+    else
+        text_str(x->out, n > 0 ? ")" : "void)");
+}
+
+/* A member of the plan, as C reaches it; NULL: there is none. */
+static const char *member_of(const Export *x, const Axis *a, int k, const Buf *base, const Size *s)
+{
+    for (int i = 0; i < x->nmember; i++) {
+        const Member *m = &x->member[i];
+
+        if (m->size == s && m->base == base && m->axis == a && m->k == k)
+            return m->use;
+    }
+    return NULL;
 }
 
 static const char *name_of_size(const Export *x, const Size *s)
@@ -82,58 +96,61 @@ static const char *name_of_size(const Export *x, const Size *s)
     for (int i = 0; i < x->body->narg; i++)
         if (x->body->arg[i].kind == ARG_SIZE && x->body->arg[i].size->id == s->id)
             return x->name[i];
-    return "";
+    return member_of(x, NULL, 0, NULL, s);
 }
 
-static const char *name_of_array(const Export *x, const Axis *a, int k)
+const char *export_array_name(const Export *x, const Axis *a, int k)
 {
     for (int i = 0; i < x->body->narg; i++) {
         const Arg *arg = &x->body->arg[i];
 
         if (arg->axis != NULL && arg->axis->id == a->id &&
-            (k < 0 ? arg->kind == ARG_START : arg->kind == ARG_COORD && arg->k == k))
+            (k < 0 ? k == -1 && arg->kind == ARG_START : arg->kind == ARG_COORD && arg->k == k))
             return x->name[i];
     }
-    return "";
+    return member_of(x, a, k, NULL, NULL);
 }
 
-/* The argument that an array of the kernel is; NULL: it is the kernel's own. */
+/* The argument that an array of the kernel is, or a member of the plan; NULL: it is the kernel's
+ * own. */
 static const char *argument_of(const Export *x, const Buf *b)
 {
-    if (b->of != NULL && (b->nfull > 0 || b->of_k == LOOP_MAP))
-        err_throw(&x->ctx->err, ST_LIMIT, "%s is a table that only a plan makes", b->name);
+    if (b->of != NULL && b->nfull > 0)
+        return member_of(x, NULL, 0, b, NULL);
     if (b->of != NULL)
-        return name_of_array(x, b->of, b->of_k);
+        return export_array_name(x, b->of, b->of_k);
     for (int i = 0; i < x->body->narg; i++)
         if (x->body->arg[i].kind == ARG_BUF && x->body->arg[i].buf->id == b->id)
             return x->name[i];
     return NULL;
 }
 
-/* The number of positions of an axis. */
-static void put_total(const Export *x, const Axis *a);
-
 /* An extent: sizes, counts and literals. */
-static void put_extent(const Export *x, Expr *e)
+void export_put_extent(const Export *x, Expr *e)
 {
     switch (e->op) {
     case OP_int: text_f(x->out, "INT64_C(%lld)", (long long)e->i); break;
     case OP_size: text_str(x->out, name_of_size(x, e->size)); break;
-    case OP_count: put_total(x, e->axis); break;
+    case OP_count: export_put_total(x, e->axis); break;
     case OP_cell:
         if (argument_of(x, e->buf) == NULL)
             err_throw(&x->ctx->err, ST_LIMIT, "a loop that ends at an element of %s", e->buf->name);
         text_f(x->out, "%s[", argument_of(x, e->buf));
-        put_extent(x, e->arg[0]);
+        export_put_extent(x, e->arg[0]);
         text_char(x->out, ']');
         break;
     case OP_add:
     case OP_sub:
     case OP_mul:
         text_char(x->out, '(');
-        put_extent(x, e->arg[0]);
+        export_put_extent(x, e->arg[0]);
         text_f(x->out, " %s ", ir_op[e->op].text);
-        put_extent(x, e->arg[1]);
+        export_put_extent(x, e->arg[1]);
+        text_char(x->out, ')');
+        break;
+    case OP_neg:
+        text_str(x->out, "(-");
+        export_put_extent(x, e->arg[0]);
         text_char(x->out, ')');
         break;
     default: { /* rounds down, as sizes do: see docs/ir.md */
@@ -142,30 +159,30 @@ static void put_extent(const Export *x, Expr *e)
         text_f(x->out, "weft_%s_%s(", ir_op[e->op].name, checked ? "ck" : "i64");
         for (int i = 0; i < e->nargs; i++) {
             text_str(x->out, i > 0 ? ", " : "");
-            put_extent(x, e->arg[i]);
+            export_put_extent(x, e->arg[i]);
         }
         text_str(x->out, checked ? ", &fault)" : ")");
     }
     }
 }
 
-static void put_total(const Export *x, const Axis *a)
+void export_put_total(const Export *x, const Axis *a)
 {
     if (a->extent == X_TABLE) {
         text_f(x->out, "INT64_C(%lld)", (long long)a->starts[a->n]);
         return;
     }
     if (a->extent == X_SEG)
-        text_f(x->out, "%s[", name_of_array(x, a, -1));
+        text_f(x->out, "%s[", export_array_name(x, a, -1));
     if (a->parent != NULL)
-        put_total(x, a->parent);
+        export_put_total(x, a->parent);
     else if (a->extent != X_EXPR)
         text_str(x->out, "1");
     if (a->extent == X_SEG)
         text_char(x->out, ']');
     if (a->extent == X_EXPR) {
         text_str(x->out, a->parent != NULL ? " * " : "");
-        put_extent(x, a->size);
+        export_put_extent(x, a->size);
     }
 }
 
@@ -207,11 +224,11 @@ static void put_count(const Export *x, const Buf *b)
     for (int d = 0; d < n; d++) {
         text_str(x->out, d > 0 ? " * " : "");
         if (dim[d].first == dim[d].last && b->full[dim[d].first]->extent == X_EXPR)
-            put_extent(x, b->full[dim[d].first]->size);
+            export_put_extent(x, b->full[dim[d].first]->size);
         else if (is_constant(b, dim[d]))
             text_f(x->out, "INT64_C(%lld)", (long long)constant_extent(x, b, dim[d]));
         else if (is_chain(b, dim[d]))
-            put_total(x, b->full[dim[d].last]);
+            export_put_total(x, b->full[dim[d].last]);
         else
             err_throw(&x->ctx->err, ST_LIMIT,
                       "the temporary %s has a length that is no product; bind it as an output",
@@ -228,7 +245,7 @@ static void put_arrays(const Export *x)
         text_f(x->out, "        %s,\n", name_of_size(x, x->prog->size[i]));
     for (int i = 0; i < x->info->ncount; i++) {
         text_str(x->out, "        ");
-        put_total(x, x->info->count[i]);
+        export_put_total(x, x->info->count[i]);
         text_str(x->out, ",\n");
     }
     text_str(x->out, "    };\n\n");
@@ -272,7 +289,7 @@ static void put_entry(const Export *x)
         text_f(x->out, "    if (fault == 0)\n        fault = %s(weft_array, weft_size, 0, ",
                f->name);
         if (f->parallel)
-            put_extent(x, f->extent);
+            export_put_extent(x, f->extent);
         else
             text_char(x->out, '1');
         text_str(x->out, ", 0);\n");
@@ -299,6 +316,39 @@ static void put_program(const Export *x)
     }
 }
 
+/* What a caller with threads has to know of a phase. */
+static void put_phase_note(const Export *x, int i)
+{
+    const EmitPhase *f = &x->info->phase[i];
+    const char *label = x->prog->phase[i]->label;
+
+    text_f(x->out, "\n/* %s: ", label != NULL ? label : "a phase");
+    if (!f->parallel) {
+        text_f(x->out, "one call, 0..1%s%s. */\n", f->why != NULL ? ": " : "",
+               f->why != NULL ? f->why : "");
+        return;
+    }
+    text_str(x->out, "0..");
+    export_put_extent(x, f->extent);
+    if (f->parts != NULL)
+        text_f(x->out, ", cut only where %s[i] changes", argument_of(x, f->parts));
+    else if (f->balance != NULL)
+        text_f(x->out, "; row i has %s[i + 1] - %s[i] entries", argument_of(x, f->balance),
+               argument_of(x, f->balance));
+    text_str(x->out, ". */\n");
+}
+
+static void put_phase_prototypes(const Export *x)
+{
+    for (int i = 0; i < x->info->nphase; i++) {
+        put_phase_note(x, i);
+        text_f(x->out,
+               "int64_t %s(void *const *array, const int64_t *size, int64_t begin, int64_t end,\n"
+               "    void *work);\n",
+               x->info->phase[i].name);
+    }
+}
+
 /* For both files: the program, how it is compiled and called. */
 static void put_heading(const Export *x)
 {
@@ -311,12 +361,21 @@ static void put_heading(const Export *x)
            " *\n"
            " * %s runs it on the calling thread.  Its arguments are the sizes, then the arrays\n"
            " * in order of declaration: in C order, without gaps, outputs apart from all others.\n"
-           " * Structure is int64_t, and not checked.  The result is 0, or one of\n",
+           " * Structure is int64_t, and not checked.",
            x->entry);
+    if (x->nmember > 0)
+        text_f(x->out,
+               "  The last argument is what %s_make\n"
+               " * has made from the sizes and the structure: once, for as long as these stay the\n"
+               " * same; %s_free frees it.",
+               x->plan, x->plan);
+    text_str(x->out, "  The result of each is 0, or one of\n");
     for (int i = 1; i < FAULT_COUNT; i++)
         text_f(x->out, " *     %d: %s\n", i, loop_fault((Fault)i));
-    text_str(x->out, " *     -1: out of memory for a temporary\n"
-                     " * and then outputs hold anything. */\n");
+    text_str(x->out, " *     -1: out of memory\n");
+    if (x->formats)
+        text_str(x->out, " *     -2: the format cannot hold these entries\n");
+    text_str(x->out, " * and then outputs hold anything. */\n");
 }
 
 static void put_header(const Export *x)
@@ -327,10 +386,16 @@ static void put_header(const Export *x)
     text_f(x->out, "#ifndef WEFT_RUN_%s_H\n#define WEFT_RUN_%s_H\n\n#include <stdint.h>\n\n", name,
            name);
     text_str(x->out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
+    if (x->nmember > 0) {
+        export_put_struct(x);
+        export_put_plan_prototypes(x);
+        text_char(x->out, '\n');
+    }
     put_prototype(x);
     text_str(x->out,
              ";\n\n/* Its phases, for a caller with threads: in this order, each over a range\n"
-             " * that may be cut; the text of the function above tells their arguments. */\n");
+             " * that may be cut into pieces which run at the same time.  The text of the\n"
+             " * function above tells their arguments. */\n");
     put_phase_prototypes(x);
     text_str(x->out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }
@@ -351,6 +416,12 @@ static void put_source(const Export *x, const Text *functions)
            x->isa->bytes, isa_name(x->isa));
     text_str(x->out, room);
     text_put(x->out, functions->s, functions->n);
+    if (x->nmember > 0) {
+        text_str(x->out, emit_plan_h);
+        text_str(x->out, x->formats ? emit_convert_h : "");
+        export_put_struct(x);
+        export_put_plan(x);
+    }
     text_char(x->out, '\n');
     put_prototype(x);
     text_str(x->out, ";\n");
@@ -361,7 +432,8 @@ static const char *emit(weft_ctx *ctx, weft_prog *prog, const char *target, weft
 {
     Arena *arena = &api_box(ctx)->arena;
     Text out = { .arena = arena }, functions = { .arena = arena }, entry = { .arena = arena };
-    Export x = { .ctx = ctx, .body = prog->body, .out = &out };
+    Text plan = { .arena = arena };
+    Export x = { .ctx = ctx, .arena = arena, .body = prog->body, .out = &out };
     Kernel *k;
     Aim aim;
 
@@ -371,7 +443,9 @@ static const char *emit(weft_ctx *ctx, weft_prog *prog, const char *target, weft
     x.prog = api_trees(ctx, prog->body->prog);
     text_f(&entry, "weft_run_%s", x.prog->name);
     x.entry = entry.s;
-    k = api_passes(x.prog, &aim, true);
+    text_f(&plan, "weft_plan_%s", x.prog->name);
+    x.plan = plan.s;
+    k = api_passes(x.prog, &aim);
     x.info = emit_functions(&functions, x.prog, k->phase, k->n, x.entry);
     for (int i = 0; i < x.info->nphase; i++)
         if (x.info->phase[i].builds != NULL)
@@ -380,6 +454,7 @@ static const char *emit(weft_ctx *ctx, weft_prog *prog, const char *target, weft
                       "needs the library; compile a kernel",
                       x.info->phase[i].builds->name);
     name_arguments(&x, arena);
+    export_list_members(&x);
     if (part == WEFT_HEADER)
         put_header(&x);
     else

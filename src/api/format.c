@@ -120,6 +120,8 @@ static weft_prog *rewrite(weft_ctx *ctx, weft_prog *prog, const char *axis, cons
     p = ir_copy(&ctx->scratch, prog->body->prog);
     apply(p, axis, format);
     ir_check(p);
+    for (int i = 0; i < p->naxis; i++) /* the caller has the arrays of the format */
+        p->axis[i]->from = prog->body->prog->naxis <= i ? NULL : p->axis[i]->from;
     ir_print(&text, p);
     return prog_new(ctx, p->name, text.s, text.n);
 }

@@ -103,7 +103,7 @@ const Lowered *kernel_lower(weft_ctx *ctx, Arena *arena, const Body *body, const
     for (int i = 0; i < prog->nsize && key->size != NULL; i++)
         p->size[i]->is = key->size[i];
     aim = api_aim_at(&ctx->err, isa, key->sched);
-    api_passes(p, &aim, false);
+    api_passes(p, &aim);
     info = emit_c(source, p, p->phase, p->nphase, p->name);
     l = keep(arena, p, info, isa);
     arena_free(&ctx->trees);

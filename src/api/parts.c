@@ -7,7 +7,7 @@
 #include "lower/lower.h"
 #include "run/run.h"
 
-enum { ROOM = 1 << 16, LEAST_PARTS = 16 }; /* elements of all parts of a sum */
+enum { ROOM = PARTS_ROOM, LEAST_PARTS = PARTS_LEAST };
 
 static int64_t *new_array(Arena *arena, Array *to, int64_t n)
 {
@@ -39,7 +39,7 @@ static int64_t least(Arena *arena, const Lowered *l, const Env *env, const Axis 
 {
     double weight = 1;
 
-    for (int i = 0; i < l->info->nphase; i++) {
+    for (int i = 0; l->info != NULL && i < l->info->nphase; i++) {
         const Buf *b = l->work[i].balance;
 
         if (b != NULL && b->of == e)
@@ -68,7 +68,7 @@ static int64_t most_parts(const Lowered *l, const Env *env, const Axis *parts)
 {
     int64_t each = 1, fit;
 
-    for (int i = 0; i < l->info->nphase; i++)
+    for (int i = 0; l->info != NULL && i < l->info->nphase; i++)
         for (int k = 0; k < l->work[i].nstored; k++) {
             int64_t n = elements(l->prog, env, l->work[i].stored[k], parts);
 
@@ -105,9 +105,7 @@ static void fill_pieces(Arena *arena, const Lowered *l, Env *env, const Axis *e,
     }
 }
 
-/* So many entries for each row of a part's array that it costs little beside them; and at most so
- * many parts, each of which one thread takes: a power of two, as numbers of threads mostly are. */
-enum { ROW_ENTRIES = 3, MOST_ROW_PARTS = 16 };
+enum { ROW_ENTRIES = PARTS_ROW_ENTRIES, MOST_ROW_PARTS = PARTS_OF_ROWS };
 
 /* Parts of rows with about as many entries each. */
 static void fill_rows(Arena *arena, const Prog *p, Env *env, const Axis *r, int64_t part)

@@ -297,22 +297,16 @@ static void collect(Kernel *k)
     k->n = k->cap = p->nphase;
 }
 
-/* A program that is written at a later stage begins there.  Without a plan there is no format, no
- * transpose, no list of long rows and no table. */
-Kernel *api_lower_to(Prog *p, const Aim *aim, bool alone, const Pass *last)
+/* A program that is written at a later stage begins there. */
+Kernel *api_lower_to(Prog *p, const Aim *aim, const Pass *last)
 {
     Kernel k = { .p = p, .phase = (Node **)p->phase, .n = p->nphase };
-    const Pass *s = api_pass;
 
     if (last->needs < p->stage)
         ir_throw(p, ST_ARG, "the program is at stage %s already, and %s needs stage %s",
                  ir_stage[p->stage], last->name, ir_stage[last->needs]);
-    for (; s->name != NULL; s++) {
-        bool planned = s->run == formats || s->plain == reroot || s->plain == lower_within ||
-                       s->plain == lower_parts || s->plain == lower_maps;
-        bool shown = last->name != NULL && s != last; /* to be read, and run without one */
-
-        if (s->needs == p->stage && !(alone && planned) && !(shown && s->plain == lower_parts))
+    for (const Pass *s = api_pass; s->name != NULL; s++) {
+        if (s->needs == p->stage)
             api_run_pass(s, &k, aim);
         collect(&k);
         if (s == last)
@@ -321,11 +315,11 @@ Kernel *api_lower_to(Prog *p, const Aim *aim, bool alone, const Pass *last)
     return arena_copy(p->arena, &k, sizeof k);
 }
 
-Kernel *api_passes(Prog *p, const Aim *aim, bool alone)
+Kernel *api_passes(Prog *p, const Aim *aim)
 {
     const Pass *end = api_pass;
 
     while (end->name != NULL)
         end++;
-    return api_lower_to(p, aim, alone, end);
+    return api_lower_to(p, aim, end);
 }

@@ -6,6 +6,7 @@
  * shapes and the content of structure arrays stay the same. */
 #include "api/api_int.h"
 #include "emit/emit.h"
+#include "interp/interp.h"
 #include "lower/lower.h"
 #include "run/run.h"
 
@@ -175,8 +176,10 @@ static int64_t now(const weft_args *args)
 /* A pass may want an axis and then do without. */
 static bool is_used(const Lowered *l, const Axis *a)
 {
-    bool used = false;
+    bool used = l->info == NULL;
 
+    if (used) /* nobody has looked */
+        return true;
     for (int i = 0; i < l->info->narray; i++)
         used = used || l->info->array[i]->of == a;
     for (int i = 0; i < l->info->ncount; i++)
@@ -202,19 +205,27 @@ static void set_rows(const Making *m, Env *env, const Axis *a, RunTranspose *t, 
     t->out_row = room(m->arena, &env->coord[a->id][1], t->entries, type);
 }
 
+static bool is_read(const Lowered *l, const Axis *a, int n)
+{
+    bool read = l->info == NULL;
+
+    for (int i = 0; !read && i < l->info->narray; i++)
+        read = l->info->array[i]->of == a && l->info->array[i]->of_k == n;
+    return read;
+}
+
 /* The coordinates that entries bring with them, in their new order, if the kernel reads them. */
 static void carry(const Making *m, Env *env, const Axis *a)
 {
     Array *coord = env->coord[a->id], *entry = &coord[0];
 
-    for (int i = 0; i < m->l->info->narray; i++) {
-        const Buf *b = m->l->info->array[i];
-        int k = b->of == a && b->of_k >= 0 ? lower_carried(a, b->of_k) : -1;
-        const Array *from = k < 0 ? NULL : &env->coord[a->from->id][k];
+    for (int n = 0; n < a->ncoord; n++) {
+        int k = lower_carried(a, n);
+        const Array *from = k < 0 || !is_read(m->l, a, n) ? NULL : &env->coord[a->from->id][k];
 
         if (from != NULL)
             run_gather(m->pool,
-                       &(RunGather){ .to = room(m->arena, &coord[b->of_k], from->n, from->type),
+                       &(RunGather){ .to = room(m->arena, &coord[n], from->n, from->type),
                                      .from = from->data,
                                      .index = entry->data,
                                      .n = from->n,
@@ -260,6 +271,41 @@ static void convert(const Making *m, Env *env, const Axis *a)
     m->plan->format_ns += now(m->args) - begin;
 }
 
+/* The arrays of an axis that a pass made from another, and of those above it. */
+static void make_axis(const Making *m, Env *env, const Axis *a)
+{
+    if (a->from_k >= 0 && is_used(m->l, a))
+        transpose(m, env, a);
+    else if (a->from_k == FROM_FORMAT)
+        convert(m, env, a);
+    else if (a->from_k < 0)
+        api_fill_parts(m->arena, m->l, env, a, m->args->h.ctx->part);
+}
+
+/* Of a program that was printed after a pass.  What an axis is made from is checked first: whoever
+ * makes it relies on that. */
+void api_make_axes(weft_args *args, Arena *arena, Env *env, Pool *pool)
+{
+    Prog *p = args->body->prog, before = *p;
+    Lowered l = { .prog = p };
+    Plan plan = { 0 };
+    Making m = { .args = args, .arena = arena, .pool = pool, .plan = &plan, .l = &l };
+
+    m.pool = pool != NULL ? pool : api_pool(args->h.ctx);
+    for (int i = 0; i < p->naxis; i++) {
+        const Axis *root = p->axis[i];
+
+        if (root->from == NULL)
+            continue;
+        while (root->parent != NULL)
+            root = root->parent;
+        before.naxis = root->id;
+        if (!api_is_right(&before, env, pool))
+            interp_check(arena, &before, env);
+        make_axis(&m, env, p->axis[i]);
+    }
+}
+
 /* The environment of the program as it was lowered, which has more axes. */
 static Env *lowered_env(const Making *m, const Env *env)
 {
@@ -271,12 +317,8 @@ static Env *lowered_env(const Making *m, const Env *env)
     memcpy(e->coord, env->coord, (size_t)before->naxis * sizeof *e->coord);
     memcpy(e->buf, env->buf, (size_t)before->nbuf * sizeof *e->buf);
     for (int i = before->naxis; i < p->naxis; i++)
-        if (p->axis[i]->from != NULL && p->axis[i]->from_k >= 0 && is_used(m->l, p->axis[i]))
-            transpose(m, e, p->axis[i]);
-        else if (p->axis[i]->from_k == FROM_FORMAT)
-            convert(m, e, p->axis[i]);
-        else if (p->axis[i]->from != NULL && p->axis[i]->from_k < 0)
-            api_fill_parts(m->arena, m->l, e, p->axis[i], m->args->h.ctx->part);
+        if (p->axis[i]->from != NULL)
+            make_axis(m, e, p->axis[i]);
     return e;
 }
 

@@ -24,8 +24,13 @@ void prog_drop(weft_prog *prog)
 
 void body_check(Body *body)
 {
+    Prog *p = body->prog;
+
     if (!body->checked)
-        ir_check(body->prog);
+        ir_check(p);
+    for (int i = 0; i < p->naxis && !body->checked; i++)
+        if (p->axis[i]->from != NULL && p->axis[i]->from_k == FROM_FORMAT)
+            fmt_check_made(p, p->axis[i]);
     body->checked = true;
 }
 
@@ -293,7 +298,7 @@ static Prog *after(weft_ctx *ctx, weft_prog *prog, const char *where)
     body_check(prog->body);
     p = api_trees(ctx, prog->body->prog);
     p->sched = NULL; /* it is in the loops now, or not asked for */
-    api_lower_to(p, &aim, false, api_find_pass(p, pass));
+    api_lower_to(p, &aim, api_find_pass(p, pass));
     return p;
 }
 

@@ -47,6 +47,8 @@ EmitKernel *emit_c(Text *, Prog *, Node *const *phase, int n, const char *headin
 
 extern const char emit_simd_h[]; /* the header of vector types that the text begins with */
 extern const char emit_set_h[];  /* of sets; emit_functions prints it where one is needed */
+/* Makes what a plan has: after emit_simd_h; what formats need more, after that. */
+extern const char emit_plan_h[], emit_convert_h[];
 extern const char emit_probe_h[]; /* phases that measure a machine, to stand after emit_simd_h */
 
 #endif

@@ -3,7 +3,7 @@
  *
  * The arrays of a format's axes in the environment of a run: from the structure of the axis that
  * the format was applied to, converted once. */
-#include "format/format_int.h"
+#include "format/apply_int.h"
 #include "ir/loop.h"
 
 #include <string.h>
@@ -159,6 +159,60 @@ static void fill_axis(Arena *arena, const FmtRun *r, const Prog *p, Env *env, co
                                          loop_type(p, a, k));
     if (a->extent == X_EXPR && a->size->op == OP_size && env->size[a->size->size->id] < 0)
         env->size[a->size->size->id] = level->width;
+}
+
+/* That an axis of a program, which may come from a text, is this one of the rule. */
+static bool is_level(const FmtAxis *rule, const Axis *a, bool last)
+{
+    bool good = a != NULL && a->extent == rule->axis->extent && a->flags == rule->axis->flags;
+
+    for (int k = 0; good && k < a->ncoord; k++)
+        if (a->coord[k].kind == C_LOAD && k < rule->axis->ncoord)
+            good = rule->load[k] != NULL;
+        else if (a->coord[k].kind == C_LOAD)
+            good = last && k == rule->axis->ncoord;
+    return good;
+}
+
+void fmt_check_made(Prog *p, const Axis *last)
+{
+    const FmtUse *u = fmt_use(p->arena, last->format);
+    const Axis *a = last;
+    bool good = last->part < u->nshape;
+    FmtSource source;
+
+    fmt_sources(p, last->from, &source);
+    good = good && source.n == u->rule->ncoord;
+    for (int l = good ? u->shape[last->part].nlevel - 1 : -1; l >= 0 && good; l--, a = a->parent)
+        good = is_level(&u->shape[last->part].level[l], a, a == last);
+    if (!good || a != NULL)
+        ir_throw(p, ST_CHECK, "axis %s is not that of part %d of format %s", last->name,
+                 last->part, u->rule->name);
+}
+
+static bool mentions(Expr *e, const Size *s)
+{
+    bool is = e != NULL && e->op == OP_size && e->size == s;
+
+    for (int i = 0; e != NULL && i < e->nargs && !is; i++)
+        is = mentions(e->arg[i], s);
+    return is;
+}
+
+const Size *fmt_fitted(const Axis *last, const Axis *a)
+{
+    const Size *s = a->extent == X_EXPR && a->size->op == OP_size ? a->size->size : NULL;
+
+    if (last->from_k != FROM_FORMAT)
+        return NULL;
+    for (const Axis *up = last->from; up != NULL && s != NULL; up = up->parent) {
+        if (mentions(up->size, s))
+            return NULL;
+        for (int k = 0; k < up->ncoord; k++)
+            if (mentions(up->coord[k].bound, s))
+                return NULL;
+    }
+    return s;
 }
 
 void fmt_fill(Arena *arena, Arena *scratch, const FmtPool *pool, const Prog *p, Env *env,

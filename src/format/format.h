@@ -124,4 +124,15 @@ void fmt_fill(Arena *, Arena *scratch, const FmtPool *, const Prog *, Env *, con
 void fmt_entries(Arena *, const FmtPool *, const Prog *, const Env *, const Axis *,
                  FmtEntries *out);
 
+/* emit.c: the conversion as C, to stand after emit/convert.h: a function of this name, which fills
+ * the levels of all parts, one part after the other, from the entries of a weft_part. */
+void fmt_emit(Text *, const char *name, const FmtUse *);
+int fmt_nlevels(const FmtUse *, int part);
+int fmt_ncoords(const FmtUse *, int part, int level); /* of that axis in the rule */
+/* fill.c: throws ST_CHECK unless the axis, of a program from a text, is the last one of its part. */
+void fmt_check_made(Prog *, const Axis *last);
+/* fill.c: the size that fmt_fill sets for an axis of a format, of which `last` is the last one: its
+ * extent, where that is a size that the entries do not have already; or NULL. */
+const Size *fmt_fitted(const Axis *last, const Axis *);
+
 #endif

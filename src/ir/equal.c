@@ -105,6 +105,9 @@ static void put_axis_decl(Words *o, const Axis *a)
     put(o, (uint64_t)a->extent << 32 | a->flags << 8 | (unsigned)a->ncoord);
     put_expr(o, a->size);
     put_ints(o, a->table, a->n);
+    put_name(o, a->from == NULL ? NULL : a->from->name);
+    put(o, a->from == NULL ? 0 : (uint64_t)(a->from_k + 8) << 32 | (unsigned)a->part);
+    put_name(o, a->format);
     for (int k = 0; k < a->ncoord; k++) {
         const Coord *c = &a->coord[k];
 

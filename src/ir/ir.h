@@ -292,6 +292,8 @@ Size *ir_find_size(const Prog *, const char *name);
 int ir_find_coord(const Axis *, const char *name);     /* -1 when there is none */
 bool ir_is_ancestor(const Axis *up, const Axis *down); /* proper */
 bool ir_is_ident(const Axis *);                        /* one coordinate, the position itself */
+/* from.c: whether whoever runs the program makes its arrays: it, or one below it, has `from`. */
+bool ir_is_made(const Prog *, const Axis *);
 bool ir_const_int(Expr *, int64_t *out);               /* of literals only */
 int64_t ir_const_total(const Axis *); /* positions in all when that is a constant, else -1 */
 /* A name that nothing has yet (that no label has): stem, stem1, ... */

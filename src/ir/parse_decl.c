@@ -299,6 +299,8 @@ static void axis(Parser *s)
     flags(s, a);
     s->p->at = at;
     ir_axis_close(s->p, a);
+    if (parse_take_word(s, "from"))
+        parse_from(s, a);
 }
 
 void parse_axes(Parser *s)
@@ -342,7 +344,8 @@ Axis *parse_dense(Parser *s)
     return ir_dense(s->p, extent);
 }
 
-static Axis *slot(Parser *s)
+/* An axis by its name, or the dense one of an extent. */
+Axis *parse_slot(Parser *s)
 {
     bool capital = s->lex.tok == TOK_NAME && ir_is_capital(s->lex.text[0]);
 
@@ -362,7 +365,7 @@ static void buffer(Parser *s, BufKind kind, Type type)
     while (s->lex.tok != ']') {
         if (b.nslot == IR_MAX_RANK)
             ir_throw(s->p, ST_LIMIT, "%s: more than %d slots", b.name, IR_MAX_RANK);
-        slots[b.nslot++] = slot(s);
+        slots[b.nslot++] = parse_slot(s);
         if (s->lex.tok != ']')
             parse_need(s, (Tok)',', "`,` or `]`");
     }

@@ -79,7 +79,9 @@ Expr *parse_access(Parser *);
 int64_t parse_int(Parser *);        /* a signed literal */
 double parse_number(Parser *);      /* likewise, real */
 Axis *parse_dense(Parser *);        /* the anonymous axis of an extent */
+Axis *parse_slot(Parser *);         /* that, or a named one */
 void parse_axes(Parser *);          /* after the word axis */
+void parse_from(Parser *, Axis *);  /* from.c: what a pass made the axis from, after the word */
 bool parse_buffers(Parser *);       /* false: the line is no declaration */
 Symbol *parse_local_name(Parser *); /* of a let or a local, which nothing in scope has yet */
 void parse_let(Parser *, Symbol *, Expr *); /* from now on, the name stands for this */

@@ -240,6 +240,7 @@ static void print_axis(Printer *o, const Axis *a, const Buf *values)
         text_str(o->out, " unique");
     if ((a->flags & AX_PADDED) && !ell)
         text_str(o->out, " padded");
+    print_from(o, a);
 }
 
 static void print_buf(Printer *o, const Buf *b)

@@ -27,6 +27,7 @@ typedef struct Uses {
 enum { LET_STMT = 64 };
 void print_count(Uses *, Expr *);
 bool print_is_shared(const Uses *, Expr *); /* and worth a name */
+void print_from(Printer *, const Axis *);   /* from.c: what a pass made the axis from, if one has */
 void print_head(Printer *);                 /* the program line and all declarations */
 void print_decl(Printer *, const Buf *);    /* of an array of the kernel's own, on a line */
 

@@ -39,11 +39,11 @@ Kernel *lower_positions(Prog *);
 void lower_unroll(Kernel *);
 
 /* within.c: rows that one phase makes for each entry, and others use there, are an array of the
- * iteration of one phase.  Needs stage positions, and a plan. */
+ * iteration of one phase.  Needs stage positions. */
 void lower_within(Kernel *);
 
 /* parts.c: long rows, and sums that all iterations add to, become parts that are combined in order;
- * says of phases that stay serial why.  Needs stage positions, and a plan. */
+ * says of phases that stay serial why.  Needs stage positions. */
 void lower_parts(Kernel *);
 
 /* weight.c: what a plan has to know of a phase whose tree has been freed. */

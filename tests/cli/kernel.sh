@@ -85,9 +85,13 @@ int main(void)
     int64_t start[] = { 0, 2, 2, 4 }, coord[] = { 0, 2, 1, 3 };
     float a[] = { 1.5f, 2, -1, 0.5f }, b[] = { 0, 1, 2, 3, 4, 5, 6, 7 }, c[6];
     double x[] = { 3, 4, 0, 2 }, y[4];
+    struct weft_plan_spmm plan;
 
-    if (weft_run_spmm(3, 4, 2, start, coord, a, b, c) != 0 || weft_run_norm(2, 2, x, y) != 0)
+    if (weft_plan_spmm_make(3, 4, 2, start, coord, &plan) != 0 ||
+        weft_run_spmm(3, 4, 2, start, coord, a, b, c, &plan) != 0 ||
+        weft_run_norm(2, 2, x, y) != 0)
         return 1;
+    weft_plan_spmm_free(&plan);
     for (int i = 0; i < 6; i++)
         printf("%g ", c[i]);
     for (int i = 0; i < 4; i++)

@@ -101,8 +101,7 @@ static const char *schedule_of(Golden *g, const char *options)
     return out.s;
 }
 
-/* What the program has become after the pass of this name, its declarations apart; `--alone`: for one
- * thread. */
+/* What the program has become after the pass of this name, its declarations apart. */
 static void pass_section(Golden *g, const char *options, Text *out)
 {
     Text name = { .arena = g->arena }, all = { .arena = g->arena }, head = { .arena = g->arena };
@@ -111,7 +110,7 @@ static void pass_section(Golden *g, const char *options, Text *out)
     Prog *p = checked(g);
 
     text_put(&name, options, strcspn(options, " "));
-    api_lower_to(p, &aim, strstr(options, "--alone") != NULL, api_find_pass(p, name.s));
+    api_lower_to(p, &aim, api_find_pass(p, name.s));
     ir_print(&all, p);
     p->nphase = 0;
     ir_print(&head, p);

@@ -10,14 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Example {
-    Arena *arena;
-    char folder[200];
-    weft_ctx *ctx;
-    weft_prog *prog;
-    weft_args *args;
-} Example;
-
 static _Noreturn void give_up(const Example *x, const char *why)
 {
     err_throw(x->arena->err, ST_ARG, "%s: %s", why, x->ctx != NULL ? weft_message(x->ctx) : "");
@@ -41,7 +33,7 @@ static void bind(Example *x, const char *option, char *word)
 }
 
 /* The words of the command in the comments at the head. */
-static void bind_all(Example *x, const char *text)
+void example_bind(Example *x, const char *text)
 {
     char *head = arena_copy(x->arena, text, strlen(text) + 1), *at = strstr(head, "weft run "),
          *word;
@@ -76,16 +68,33 @@ static Data *copy_data(Arena *a, const Data *from)
     return to;
 }
 
+const char *example_text(Example *x, const char *path)
+{
+    Bytes b = file_read(x->arena, path, 1 << 20);
+    char *text = arena_alloc(x->arena, b.n + 1);
+    const char *slash = strrchr(path, '/');
+
+    memcpy(text, b.p, b.n);
+    snprintf(x->folder, sizeof x->folder, "%.*s", slash == NULL ? 1 : (int)(slash - path),
+             slash == NULL ? "." : path);
+    return text;
+}
+
+void example_open(Example *x, const char *path, const char *text)
+{
+    x->ctx = weft_ctx_new();
+    if (x->ctx == NULL || weft_prog_read(x->ctx, path, &x->prog) != WEFT_OK ||
+        weft_args_new(x->prog, &x->args) != WEFT_OK)
+        give_up(x, path);
+    example_bind(x, text);
+}
+
 static Data *read_data(Example *x, const char *path, const char *text)
 {
     Data *data = NULL;
     Arena arena;
 
-    x->ctx = weft_ctx_new();
-    if (x->ctx == NULL || weft_prog_read(x->ctx, path, &x->prog) != WEFT_OK ||
-        weft_args_new(x->prog, &x->args) != WEFT_OK)
-        give_up(x, path);
-    bind_all(x, text);
+    example_open(x, path, text);
     arena_init(&arena, &os_libc, &x->ctx->err);
     if (CATCH(&x->ctx->err, data = data_of_env(&arena, x->args->body->prog,
                                                api_env(x->args, &arena, NULL))) != ST_OK)
@@ -99,18 +108,12 @@ static Data *read_data(Example *x, const char *path, const char *text)
 
 void example_add(Arena *a, Subjects *all, const char *path)
 {
-    Bytes b = file_read(a, path, 1 << 20);
-    char *text = arena_alloc(a, b.n + 1);
     Example x = { .arena = a };
-    const char *slash = strrchr(path, '/');
-    Data *data;
+    const char *text = example_text(&x, path);
+    Data *data = read_data(&x, path, text);
 
-    memcpy(text, b.p, b.n);
-    snprintf(x.folder, sizeof x.folder, "%.*s", slash == NULL ? 1 : (int)(slash - path),
-             slash == NULL ? "." : path);
-    data = read_data(&x, path, text);
     for (int round = 0; round < 3; round++) { /* in order; with all passes; in short functions */
-        Prog *p = ir_parse(a, path, text, b.n);
+        Prog *p = ir_parse(a, path, text, strlen(text));
 
         ir_check(p);
         subject_and_gradient(a, all,

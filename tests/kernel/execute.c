@@ -75,37 +75,6 @@ static bool is_intact(const Array *a)
     return true;
 }
 
-/* The entries of an axis by one of its coordinates, those of a row in their order: a slow sort. */
-static void transpose(Exec *x, const Axis *t)
-{
-    const Axis *e = t->from;
-    int64_t rows = ir_axis_total(x->s->prog, x->env, t->parent), up = 0, n = 0;
-    Array start = array_new(x->arena, T_i64, rows + 1), *out = x->env->coord[t->id];
-    Span span = ir_axis_span(x->s->prog, x->env, e);
-
-    for (int k = 0; k < t->ncoord; k++)
-        out[k] = array_new(x->arena, T_i64, span.total);
-    for (int64_t r = 0; r < rows; r++) {
-        array_set(&start, r, n, 0);
-        up = 0;
-        for (int64_t p = 0; p < span.total; p++) {
-            while (ir_span_first(&span, up + 1) <= p)
-                up++;
-            if (array_int(&x->env->coord[e->id][t->from_k], p) != r)
-                continue;
-            array_set(&out[0], n, p, 0);
-            for (int c = 1; c < t->ncoord; c++) {
-                int k = lower_carried(t, c);
-
-                array_set(&out[c], n, k < 0 ? up : array_int(&x->env->coord[e->id][k], p), 0);
-            }
-            n++;
-        }
-    }
-    array_set(&start, rows, n, 0);
-    x->env->start[t->id] = start;
-}
-
 static bool hangs_on(const Axis *a, const Axis *u)
 {
     for (; a != NULL; a = a->parent)
@@ -479,11 +448,8 @@ const char *execute(Arena *a, const Batch *b, const Subject *s)
 
     x.env = data_bind(a, s->in, s->prog);
     for (int i = 0; i < s->prog->naxis; i++)
-        if (s->prog->axis[i]->from != NULL && s->prog->axis[i]->from_k >= 0)
-            transpose(&x, s->prog->axis[i]);
-        else if (s->prog->axis[i]->from != NULL)
-            data_parts(a, s->prog, x.env, s->prog->axis[i], s->prog->axis[i]->from,
-                       1 + (int64_t)(s->seed % 4));
+        if (s->prog->axis[i]->from != NULL)
+            data_made(a, s->prog, x.env, s->prog->axis[i], 1 + (int64_t)(s->seed % 4));
     fault = run_all(&x);
     bad = x.bad != NULL ? x.bad : check_intact(&x);
     if (bad == NULL)

@@ -100,5 +100,21 @@ int defect_test(Arena *, const Target *, int *failed);
 /* example.c: a program and its data, as the command in its heading has them; paths are from the
  * program's folder. */
 void example_add(Arena *, Subjects *, const char *path);
+typedef struct Example {
+    Arena *arena;
+    char folder[200];
+    struct weft_ctx *ctx;
+    struct weft_prog *prog;
+    struct weft_args *args; /* bound, with nothing run yet */
+} Example;
+const char *example_text(Example *, const char *path); /* sets the folder */
+void example_open(Example *, const char *path, const char *text); /* throws */
+void example_bind(Example *, const char *text); /* the data of its heading; throws */
+
+/* emitted.c: what `weft emit` prints, compiled alone, against the library. */
+typedef struct Emitted {
+    int64_t passed, failed, refused;
+} Emitted;
+void emitted_check(Emitted *, const char *path, int share, int turn);
 
 #endif

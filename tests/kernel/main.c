@@ -19,6 +19,8 @@ static const char usage[] =
     "weft_kernel show SEED                 a program, its gradient and their C\n"
     "weft_kernel files TARGET FILE...      programs with a command that runs them in the heading\n"
     "weft_kernel variants FILE...          the same for every target of the suite\n"
+    "weft_kernel emitted SHARE FILE...     what `weft emit` prints, compiled alone: one of SHARE\n"
+    "                                      combinations with formats and schedules\n"
     "weft_kernel selftest                  planted defects are found\n"
     "targets:\n";
 
@@ -231,6 +233,19 @@ static void run_variants(Tally *t, char **file, int n)
             printf("skipped: %s: no such CPU or compiler here\n", x->name);
 }
 
+static void run_emitted(Tally *t, int share, char **file, int n)
+{
+    Emitted e = { 0 };
+
+    for (int i = 0; i < n; i++) {
+        set_current(file[i], 0, ", emitted");
+        emitted_check(&e, file[i], share, i);
+    }
+    printf("%" PRId64 " programs as C, %" PRId64 " refused by both\n", e.passed, e.refused);
+    t->passed += e.passed;
+    t->failed += e.failed;
+}
+
 static void run_defects(Tally *t, const Target *target)
 {
     Arena a;
@@ -279,6 +294,8 @@ static bool dispatch(Tally *t, int argc, char **argv)
         one_batch(t, target_find(argv[2]), fill_file, argv + 3, argc - 3);
     } else if (strcmp(mode, "variants") == 0 && argc > 2) {
         run_variants(t, argv + 2, argc - 2);
+    } else if (strcmp(mode, "emitted") == 0 && argc > 3) {
+        run_emitted(t, (int)number(argc, argv, 2, 1), argv + 3, argc - 3);
     } else if (strcmp(mode, "selftest") == 0) {
         run_defects(t, target_find("cc"));
     } else {

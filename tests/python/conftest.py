@@ -53,15 +53,23 @@ class Emitted:
         cc = os.environ.get("WEFT_CC", "cc").split()
         subprocess.run([*cc, *flags, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared",
                         f"{name}.c", "-o", f"{name}.so", "-lm"], cwd=folder, check=True)
-        self.run = getattr(ctypes.CDLL(str(folder / f"{name}.so")), name)
+        lib = ctypes.CDLL(str(folder / f"{name}.so"))
+        self.run = getattr(lib, name)
         self.run.restype = ctypes.c_int64
+        self.plan = None  # room for its struct, where the program has one
+        plan = re.search(r"^struct (weft_plan_\w+) {\n(.*?)^};", text, re.M | re.S)
+        if plan:
+            self.plan = ctypes.create_string_buffer(8 * plan.group(2).count(";"))
+            self.make, self.free = (getattr(lib, f"{plan.group(1)}_{f}") for f in ("make", "free"))
+            self.make.restype = ctypes.c_int64
 
     def __call__(self, arrays, sizes, like):
         """The outputs, from arrays by the names of the program; like: outputs of the right shape."""
-        out, given, keep = {}, [], []
+        out, given, structure, keep = {}, [], [], []
         for a in self.program.args:
             if a.role == "size":
                 given.append(ctypes.c_int64(sizes[a.name]))
+                structure.append(given[-1])
                 continue
             if a.role == "output":
                 array = out[a.name] = np.full_like(like[a.name], 77)
@@ -69,7 +77,14 @@ class Emitted:
                 array = np.ascontiguousarray(arrays[a.name], np.int64 if a.structure else None)
             keep.append(array)
             given.append(ctypes.c_void_p(array.ctypes.data))
-        assert self.run(*given) == 0
+            if a.structure:
+                structure.append(given[-1])
+        if self.plan is None:
+            assert self.run(*given) == 0
+        else:
+            assert self.make(*structure, self.plan) == 0
+            assert self.run(*given, self.plan) == 0
+            self.free(self.plan)
         return out
 
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What a plan puts into axes of parts, written apart from it and with limits so low that small
- * programs have long rows and several parts. */
+ * What a plan puts into axes that passes made, written apart from it and with limits so low that
+ * small programs have long rows and several parts. */
+#include "lower/lower.h"
 #include "random/random.h"
 
 typedef struct List {
@@ -104,8 +105,9 @@ static void rows(Arena *a, int64_t n, Env *env, const Axis *e, int64_t limit)
     put(a, &env->coord[e->id][0], &part);
 }
 
-void data_parts(Arena *a, const Prog *p, Env *env, const Axis *e, const Axis *from, int64_t limit)
+static void data_parts(Arena *a, const Prog *p, Env *env, const Axis *e, int64_t limit)
 {
+    const Axis *from = e->from;
     bool entries = from->extent == X_SEG;
     const Array *start = entries ? &env->start[from->id] : NULL;
     int64_t n = entries ? array_int(start, start->n - 1) : ir_eval_size(p, env, from->size);
@@ -116,4 +118,43 @@ void data_parts(Arena *a, const Prog *p, Env *env, const Axis *e, const Axis *fr
         rows(a, start->n - 1, env, e, limit);
     else
         pieces(a, start, n, env, e, limit);
+}
+
+/* The entries of an axis by one of its coordinates, those of a row in their order: a slow sort. */
+static void transpose(Arena *a, const Prog *p, Env *env, const Axis *t)
+{
+    const Axis *e = t->from;
+    int64_t rows = ir_axis_total(p, env, t->parent), up = 0, n = 0;
+    Array start = array_new(a, T_i64, rows + 1), *out = env->coord[t->id];
+    Span span = ir_axis_span(p, env, e);
+
+    for (int k = 0; k < t->ncoord; k++)
+        out[k] = array_new(a, T_i64, span.total);
+    for (int64_t r = 0; r < rows; r++) {
+        array_set(&start, r, n, 0);
+        up = 0;
+        for (int64_t q = 0; q < span.total; q++) {
+            while (ir_span_first(&span, up + 1) <= q)
+                up++;
+            if (array_int(&env->coord[e->id][t->from_k], q) != r)
+                continue;
+            array_set(&out[0], n, q, 0);
+            for (int c = 1; c < t->ncoord; c++) {
+                int k = lower_carried(t, c);
+
+                array_set(&out[c], n, k < 0 ? up : array_int(&env->coord[e->id][k], q), 0);
+            }
+            n++;
+        }
+    }
+    array_set(&start, rows, n, 0);
+    env->start[t->id] = start;
+}
+
+void data_made(Arena *a, const Prog *p, Env *env, const Axis *e, int64_t limit)
+{
+    if (e->from_k >= 0)
+        transpose(a, p, env, e);
+    else if (e->from_k != FROM_FORMAT)
+        data_parts(a, p, env, e, limit);
 }

@@ -35,8 +35,9 @@ void data_array(Arena *, Data *, const char *name, Array);
 /* What the program declares and the data has: copies, so that a run cannot change the data. */
 Env *data_bind(Arena *, const Data *, const Prog *);
 /* The inverse: all that env holds. */
-/* Fills the axes of parts that e is the last of, made from this axis (tests/random/parts.c). */
-void data_parts(Arena *, const Prog *, Env *, const Axis *e, const Axis *from, int64_t limit);
+/* Fills the axes that e is the last of, a transpose or parts, from e->from (tests/random/parts.c);
+ * those of formats are left alone. */
+void data_made(Arena *, const Prog *, Env *, const Axis *e, int64_t limit);
 Data *data_of_env(Arena *, const Prog *, const Env *);
 void data_print(Text *, const Data *);
 Array array_new(Arena *, Type, int64_t n);

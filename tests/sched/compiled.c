@@ -8,13 +8,13 @@
 
 #include <string.h>
 
-/* The rest of the pipeline, for one thread and without a plan. */
+/* The rest of the pipeline. */
 static void lower(Arena *a, const Chain *c, const Subjects *all, Subject *s)
 {
     Isa isa = { .bytes = all->bytes, .registers = 16 };
     Aim aim = api_aim(&isa);
     Text t = { .arena = a }, prefix = { .arena = a };
-    Kernel *k = api_passes(c->prog, &aim, true);
+    Kernel *k = api_passes(c->prog, &aim);
 
     text_f(&prefix, "k%d", all->n);
     s->prog = c->prog;

@@ -107,57 +107,14 @@ static void cut(void *with, int64_t n, InterpRange *run, void *job)
     }
 }
 
-/* What the plan of a kernel does: entries by their new row, in the order they had. */
-static void transpose(Arena *a, const Prog *p, Env *env, const Axis *t)
-{
-    const Axis *e = t->from;
-    const Array *key = &env->coord[e->id][t->from_k];
-    int64_t rows = ir_axis_total(p, env, t->parent), n = key->n, *at;
-    Array start = array_new(a, T_i64, rows + 1), *out = env->coord[t->id];
-
-    for (int c = 0; c < t->ncoord; c++)
-        out[c] = array_new(a, T_i64, n);
-    at = start.data;
-    for (int64_t i = 0; i < n; i++)
-        at[array_int(key, i) + 1]++;
-    for (int64_t q = 0; q < rows; q++)
-        at[q + 1] += at[q];
-    for (int64_t q = 0, i = 0; i < n; i++) {
-        int64_t to;
-
-        while (e->parent != NULL && array_int(&env->start[e->id], q + 1) <= i)
-            q++;
-        to = at[array_int(key, i)]++;
-        ((int64_t *)out[0].data)[to] = i;
-        for (int c = 1; c < t->ncoord; c++) {
-            int k = lower_carried(t, c);
-
-            ((int64_t *)out[c].data)[to] = k < 0 ? q : array_int(&env->coord[e->id][k], i);
-        }
-    }
-    memmove(at + 1, at, (size_t)rows * sizeof *at);
-    at[0] = 0;
-    env->start[t->id] = start;
-}
-
-/* `of`: the program that says which axes are transposes; q: the same, read from text. */
-static Env *bind(Run *r, const Prog *of, Prog *q)
+/* The arrays of the axes that passes have made; a text says of each what it is made from. */
+static Env *bind(Run *r, const Prog *q)
 {
     Env *env = data_bind(r->a, r->t->in, q);
 
-    for (int i = 0; i < of->naxis; i++)
-        if (of->axis[i]->from != NULL) {
-            Axis *t = ir_find_axis(q, of->axis[i]->name);
-
-            t->from = of->axis[i]->from->name == NULL
-                          ? of->axis[i]->from
-                          : ir_find_axis(q, of->axis[i]->from->name);
-            t->from_k = of->axis[i]->from_k;
-            if (t->from_k >= 0)
-                transpose(r->a, q, env, t);
-            else
-                data_parts(r->a, q, env, t, t->from, 1 + (int64_t)(r->t->seed % 4));
-        }
+    for (int i = 0; i < q->naxis; i++)
+        if (q->axis[i]->from != NULL)
+            data_made(r->a, q, env, q->axis[i], 1 + (int64_t)(r->t->seed % 4));
     return env;
 }
 
@@ -177,7 +134,7 @@ static void check_run(Run *r, Prog *of, Prog *read)
 {
     Rng rng = { r->t->seed };
     Prog *q = r->t->seed % 2 == 0 ? of : read;
-    Env *got = bind(r, of, q);
+    Env *got = bind(r, q);
     Err *err = r->a->err;
     Status st = CATCH(err, interp_loops(r->a, q, got, cut, &rng));
 
@@ -242,8 +199,10 @@ static void passes(Run *r, Plant plant)
             continue;
         r->f.after = s->name;
         api_run_pass(s, &k, &aim);
-        if (p->stage == STAGE_COORDINATES)
-            continue; /* its text does not say what a transpose is of */
+        if (p->stage == STAGE_COORDINATES) {
+            check_text(r, p, PLANT_NONE);
+            continue;
+        }
         r->f.planted = plant_tree(plant, p) || r->f.planted;
         check_run(r, p, check_text(r, p, plant));
         if (plant != PLANT_NONE && r->f.planted)

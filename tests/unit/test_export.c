@@ -35,7 +35,8 @@ TEST(a_temporary_is_as_long_as_its_axes)
     close_prog();
 }
 
-TEST(what_only_a_plan_makes_needs_the_library)
+/* The table of a layout is made by the text itself. */
+TEST(what_a_plan_makes_is_an_argument)
 {
     const char *text;
 
@@ -43,7 +44,8 @@ TEST(what_only_a_plan_makes_needs_the_library)
               "f32 A[E], B[F], C[I]; temp f32 W[E, F]\n"
               "w: for i, e, f: W[e, f] = A[e] * B[f]\n"
               "c: for i, e, f: C[i] += W[e, f] * W[e, f]\n");
-    BAD(weft_prog_emit(prog, "c", WEFT_SOURCE, &text), WEFT_E_LIMIT, "that only a plan makes");
+    BAD(weft_prog_emit(prog, "c", WEFT_SOURCE, &text), WEFT_E_LIMIT,
+        "the temporary W has a length that is no product; bind it as an output");
     CHECK(text == NULL);
     BAD(weft_prog_emit(prog, "c", (weft_part)7, &text), WEFT_E_ARG, "no part 7");
     BAD(weft_prog_emit(prog, NULL, WEFT_SOURCE, &text), WEFT_E_ARG, "target is NULL");

@@ -7,6 +7,7 @@
 
 #include "api/api_int.h"
 #include "interp/interp.h"
+#include "random/random.h"
 
 static const char rows_of_entries[] = "axis I = m, E(I) = seg : j < n, K = f\n";
 
@@ -212,6 +213,8 @@ static Env *env_of(Bed *b, Prog *p, const FmtPool *pool)
     for (int i = 0; i < p->naxis; i++)
         if (p->axis[i]->from_k == FROM_FORMAT && p->axis[i]->part == 0)
             fmt_fill(&b->arena, &b->scratch, pool, p, env, p->axis[i]);
+        else if (p->axis[i]->from != NULL)
+            data_made(&b->arena, p, env, p->axis[i], 3);
     return env;
 }
 
@@ -260,7 +263,7 @@ static void apply_and_run(Bed *b, const char *spec)
     isa = api_find_isa(ctx, "c:avx2");
     aim = api_aim(isa);
     low = ir_copy(&b->arena, p);
-    api_passes(low, &aim, true);
+    api_passes(low, &aim);
     got = env_of(b, low, NULL);
     interp_run(&b->arena, low, got);
     check_outputs(b, want, got, "loops");

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * What the files that print a program as C share. */
+#ifndef WEFT_EXPORT_INT_H
+#define WEFT_EXPORT_INT_H
+
+#include "api/api_int.h"
+#include "emit/emit.h"
+#include "ir/loop.h"
+
+typedef struct Member { /* of the plan: an array of an axis, a table of a layout, or a size */
+    const char *name, *use; /* in C; as an expression, plan->name */
+    const Axis *axis;
+    int k;           /* -1: starts; LOOP_MAP: the table that searches ask; else a coordinate */
+    const Buf *base; /* or the tuples before each position of a place */
+    const Size *size; /* or a size that only the entries tell */
+} Member;
+
+typedef struct Export {
+    weft_ctx *ctx;
+    Arena *arena;
+    const Body *body;
+    Prog *prog; /* as lowered */
+    const Isa *isa;
+    const EmitKernel *info;
+    const char **name; /* of each argument, in C */
+    const char *entry;
+    const char *plan; /* the name of its struct */
+    Member *member;   /* none: the program needs no plan */
+    int nmember, cap;
+    bool formats; /* entries are stored in one */
+    Text *out;
+} Export;
+
+/* export.c: parts of the text.  A name of the program without dots; the arguments, or only sizes
+ * and structure, each with what comes after its name: how many; an array of an axis; the value of a
+ * size; the positions of an axis. */
+Text export_c_name(Arena *, const char *prefix, const char *name);
+int export_put_arguments(const Export *, bool structure, const char *after);
+const char *export_array_name(const Export *, const Axis *, int k);
+void export_put_extent(const Export *, Expr *);
+void export_put_total(const Export *, const Axis *);
+
+/* export_plan.c: what the kernel needs beyond its arguments; its struct, the functions that make
+ * and free it, and their text. */
+void export_list_members(Export *);
+void export_put_struct(const Export *);
+void export_put_plan_prototypes(const Export *);
+void export_put_plan(const Export *);
+
+/* export_axis.c, export_parts.c: the body of the function that makes the arrays of a planned axis,
+ * or a table. */
+void export_put_parts(const Export *, const Axis *);
+void export_put_transpose(const Export *, const Axis *);
+void export_put_format(const Export *, const Axis *first);
+void export_put_map(const Export *, const Member *);
+void export_put_base(const Export *, const Member *);
+void export_put_conversions(const Export *); /* the functions that put_format calls */
+
+#endif
