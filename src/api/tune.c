@@ -155,8 +155,8 @@ static void find_bounds(Tuning *t, const char *unused, void *out)
         }
 }
 
-/* Against the default's results: bit for bit, or, if these differ, within what rounding explains.  A
- * schedule that keeps the order of sums may change no bit, unless functions are called. */
+/* Against the default's results: bit for bit, or, if these differ, within what rounding explains.
+ * A schedule that keeps the order of sums may change no bit, unless functions are called. */
 static const char *compare(Tuning *t, bool exact)
 {
     const char *why = NULL;
@@ -166,7 +166,8 @@ static const char *compare(Tuning *t, bool exact)
     for (int i = 0, k = 0; i < t->args->body->narg; i++)
         if (is_result(t->args, i)) {
             got[k] = result_of(t, i);
-            why = why != NULL ? why : tune_compare(&t->ctx->scratch, &t->want[k], &got[k], true, NULL);
+            if (why == NULL)
+                why = tune_compare(&t->ctx->scratch, &t->want[k], &got[k], true, NULL);
             k++;
         }
     if (why == NULL || (exact && !t->calls))

@@ -6,8 +6,8 @@
  *
  *   - no two instances can name the same element: nothing is left to test (ONCE_PROVEN);
  *   - two instances name the same element for certain: the program is refused here;
- *   - only the data can tell, as in Y[c(e)] = X[e]: the run tests it (ONCE_TESTED).  The interpreter
- *     and the kernels (lower/positions.c) then refuse a second write in the same way.
+ *   - only the data can tell, as in Y[c(e)] = X[e]: the run tests it (ONCE_TESTED).  Interpreter
+ *     and kernels (lower/positions.c) then refuse a second write in the same way.
  *
  * One statement is proven when the element tells the position of every variable, or when all
  * combinations of the variables that it does not tell are constants and are tried.  Statements that
@@ -382,8 +382,8 @@ static _Noreturn void refuse_both(Once *o, const Write *first, const Write *then
 {
     o->p->at = then->a->place;
     ir_throw(o->p, ST_CHECK,
-             "%s: = sets each element once, but %s sets elements that %s has set; use one statement "
-             "with select(...), or +=, or another buffer",
+             "%s: = sets each element once, but %s sets elements that %s has set; use one "
+             "statement with select(...), or +=, or another buffer",
              then->a->out->buf->name, name_of(o, then), name_of(o, first));
 }
 

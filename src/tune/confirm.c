@@ -47,7 +47,9 @@ bool tune_confirm(const TuneDo *act, const TunePoint *base, const TunePoint *p, 
     }
     for (int i = 0; i < 2; i++)
         qsort(time[i], (size_t)n, sizeof *time[i], by_value);
-    *out = (TuneMatch){ .default_s = median(time[0], n), .seconds = median(time[1], n), .turns = n };
+    out->default_s = median(time[0], n);
+    out->seconds = median(time[1], n);
+    out->turns = n;
     out->spread = spread(time[0], n) > spread(time[1], n) ? spread(time[0], n) : spread(time[1], n);
     return out->seconds <= TUNE_GAIN * out->default_s;
 }

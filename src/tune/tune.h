@@ -117,12 +117,13 @@ typedef struct TuneFound {
 void tune_search(TuneSpace *, const TuneAsk *, const TuneDo *, const TuneLimits *, TuneFound *out);
 
 /* confirm.c: a match of a candidate and the default, in turns: 20 each, or as many as fit into
- * `seconds`, but at least TUNE_LEAST_TURNS.  True: the candidate takes TUNE_GAIN of the default's time, or less. */
+ * `seconds`, but at least TUNE_LEAST_TURNS.  True: the candidate takes TUNE_GAIN of the default's
+ * time, or less. */
 #define TUNE_GAIN 0.98
 enum { TUNE_LEAST_TURNS = 5 };
 typedef struct TuneMatch {
     double default_s, seconds; /* medians */
-    double spread;             /* the middle half of the times by their median; the larger of both */
+    double spread;             /* the middle half of the times by their median; of both */
     int turns;
 } TuneMatch;
 bool tune_confirm(const TuneDo *, const TunePoint *base, const TunePoint *, double seconds,
@@ -130,14 +131,14 @@ bool tune_confirm(const TuneDo *, const TunePoint *base, const TunePoint *, doub
 
 /* bound.c: a program that computes, beside what p computes, how far rounding may move each element
  * of each float buffer that p writes; (*bound)[b->id] is the buffer of these bounds, f64, or NULL
- * where b is exact.  NULL: not known, as p builds axes or records companions.  Buffers and axes of p
- * have the same ids in both. */
+ * where b is exact.  NULL: not known, as p builds axes or records companions.  Buffers and axes of
+ * p have the same ids in both. */
 Prog *tune_bound(Arena *, Prog *p, Buf ***bound);
 bool tune_calls(const Prog *); /* functions are called whose last bit depends on the schedule */
 
 /* compare.c: NULL when two results are the same bits, or (not exact) as near as rounding explains;
- * else what differs, in the arena.  Two results may differ by twice the bound of an element (f64, one
- * for each), or, without bounds, by a share of the largest of all elements. */
+ * else what differs, in the arena.  Two results may differ by twice the bound of an element (f64,
+ * one for each), or, without bounds, by a share of the largest of all elements. */
 typedef struct TuneArray {
     const char *name;
     Type type;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * src/tune/bound.c: results of candidates that rounding explains are accepted, all others are not. */
+ * src/tune/bound.c: results that rounding explains are accepted, all others are not. */
 #include "interp/interp.h"
 #include "tune/tune.h"
 #include "unit/ir_bed.h"

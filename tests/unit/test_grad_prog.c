@@ -417,9 +417,9 @@ TEST(what_has_no_derivative_is_refused)
 {
     static const char text[] = "program p(n)\naxis I = n, Q = rows a -> g { 0 -> 1, 1 -> 2 }\n"
                                "i32 N[I]\nconst f64 C[2] = {1, 2}\ninout f64 U[I]\ntemp f64 T[I]\n"
-                               "f64 X[I], Y[I]\ni64 K[I]\n"
+                               "f64 X[I], Y[I]\ni64 K[I], L[I]\n"
                                "t: T[i] = X[i] * N[i] * C[0]\ny: Y[i] = T[i]\nu: U[i] += T[i]\n"
-                               "k: K[i] = N[i]\nz: for i, q: K[i] = 0 if g[q] > 9\n";
+                               "k: K[i] = N[i]\nz: for i, q: L[i] = 0 if g[q] > 9\n";
     static const char ints[] = "program p(n)\naxis I = n\ni64 X[I], Y[I]\ny: Y[i] = X[i]\n";
     static const char no_input[] = "program p(n)\naxis I = n\nf64 Y[I]\ny: Y[i] = 1\n";
     static const char no_output[] = "program p(n)\naxis I = n\nf64 X[I]\ni64 Y[I]\n"
