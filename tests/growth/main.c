@@ -221,6 +221,7 @@ int main(int argc, char **argv)
     const char *only = argc > 2 ? argv[2] : "all";
     int most = argc > 3 ? atoi(argv[3]) : 4000;
 
+    setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 1)
         return test_all(250);
     if (strcmp(argv[1], "table") != 0) {
