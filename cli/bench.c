@@ -248,7 +248,7 @@ static int machine(const Options *o)
             fprintf(stderr, "weft: note: %s\n", weft_warning(ctx));
         fputs(m.text, stdout);
     }
-    weft_ctx_free(ctx);
+    cli_free(ctx);
     return code;
 }
 

@@ -25,6 +25,9 @@ extern const Command cmd_op, cmd_tp, cmd_linear, cmd_sh, cmd_irreps, cmd_wigner,
 int cli_usage(const Command *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A context; with WEFT_VERBOSE=1 its lines go to stderr.  NULL: out of memory. */
 weft_ctx *cli_ctx(void);
+/* signal.c.  Contexts of the command: a signal that ends it ends their compilers first. */
+void cli_watch(weft_ctx *);
+void cli_free(weft_ctx *);
 /* The context's message on stderr; EXIT_FAILED. */
 int cli_failed(const weft_ctx *);
 void cli_json(const char *s); /* a string of JSON, to stdout */

@@ -81,7 +81,7 @@ static int format_file(const Options *o, const char *axis, const char *use)
         made = weft_prog_format(prog, axis, use, &to);
         code = cli_print(ctx, made, to);
     }
-    weft_ctx_free(ctx);
+    cli_free(ctx);
     return code;
 }
 
@@ -128,7 +128,7 @@ static int measure(const Options *o, const char *use)
                (long long)s.bytes, s.ms);
         code = EXIT_GOOD;
     }
-    weft_ctx_free(ctx);
+    cli_free(ctx);
     return code;
 }
 

@@ -76,7 +76,7 @@ static int gen(const Command *c, int argc, char **argv)
         code = cli_failed(ctx);
     else
         code = path != NULL ? EXIT_GOOD : describe(&g);
-    weft_ctx_free(ctx);
+    cli_free(ctx);
     return code;
 }
 

@@ -69,7 +69,7 @@ static int parse(const Command *c, Options *o, int argc, char **argv)
 
 static int grad_file(const Options *o)
 {
-    weft_ctx *ctx = weft_ctx_new();
+    weft_ctx *ctx = cli_ctx();
     weft_prog *prog = cli_read(ctx, o->file), *derivative;
     weft_grad opt = { o->list[WRT].name, o->list[OF].name, o->list[SAVE].name, o->list[WRT].n,
                       o->list[OF].n,     o->list[SAVE].n,  o->forward };
@@ -80,7 +80,7 @@ static int grad_file(const Options *o)
         made = weft_prog_grad(prog, &opt, &derivative);
         code = cli_print(ctx, made, derivative);
     }
-    weft_ctx_free(ctx);
+    cli_free(ctx);
     return code;
 }
 

@@ -90,7 +90,7 @@ static int emit(const Command *c, int argc, char **argv)
     ctx = cli_ctx();
     prog = cli_read(ctx, o.file);
     code = prog == NULL ? EXIT_FAILED : emit_prog(ctx, prog, &o);
-    weft_ctx_free(ctx);
+    cli_free(ctx);
     return code;
 }
 
@@ -192,7 +192,7 @@ static int cache(const Command *c, int argc, char **argv)
         return cli_usage(c, "there is no %s; it is show, verify or clear", what);
     ctx = cli_ctx();
     code = strcmp(what, "clear") == 0 ? clear(ctx) : show(ctx, verify);
-    weft_ctx_free(ctx);
+    cli_free(ctx);
     return code;
 }
 

@@ -42,6 +42,8 @@ weft_ctx *cli_ctx(void)
     const char *verbose = getenv("WEFT_VERBOSE");
     weft_ctx *ctx = weft_ctx_new();
 
+    if (ctx != NULL)
+        cli_watch(ctx);
     if (ctx != NULL && verbose != NULL && strcmp(verbose, "1") == 0 &&
         weft_ctx_verbose(ctx, put_line, NULL) != WEFT_OK)
         cli_failed(ctx);

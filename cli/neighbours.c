@@ -97,7 +97,7 @@ static int neighbours(const Command *c, int argc, char **argv)
         return cli_usage(c, "atoms are missing");
     ctx = cli_ctx();
     code = work(ctx, &w);
-    weft_ctx_free(ctx);
+    cli_free(ctx);
     return code;
 }
 

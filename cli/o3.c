@@ -83,7 +83,7 @@ static int show_program(const char *line)
     weft_status made = weft_prog_o3(ctx, line, &prog);
     int code = cli_print(ctx, made, prog);
 
-    weft_ctx_free(ctx);
+    cli_free(ctx);
     return code;
 }
 
@@ -97,7 +97,7 @@ static int show_facts(const char *line)
         fputs(text, stdout);
     else
         code = cli_failed(ctx);
-    weft_ctx_free(ctx);
+    cli_free(ctx);
     return code;
 }
 

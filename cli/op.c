@@ -16,7 +16,7 @@ static int op(const Command *c, int argc, char **argv)
     ctx = cli_ctx();
     made = weft_prog_op(ctx, argv[1], &prog);
     code = cli_print(ctx, made, prog);
-    weft_ctx_free(ctx);
+    cli_free(ctx);
     return code;
 }
 

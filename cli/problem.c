@@ -466,7 +466,7 @@ void problem_close(Problem *p)
     for (int i = 0; i < p->ndata; i++)
         free(p->data[i].tensor.data);
     free(p->row);
-    weft_ctx_free(p->ctx);
+    cli_free(p->ctx);
     p->ndata = 0;
     p->row = NULL;
     p->ctx = NULL;

@@ -28,7 +28,7 @@ static int with_program(const Command *c, int argc, char **argv, Step *step, con
     prog = cli_read(ctx, argc > 1 ? argv[1] : NULL);
     if (prog != NULL)
         code = step(prog, o) == WEFT_OK ? EXIT_GOOD : cli_failed(ctx);
-    weft_ctx_free(ctx);
+    cli_free(ctx);
     return code;
 }
 

@@ -179,7 +179,7 @@ static int run_file(const Options *o)
         code = run_with(ctx, prog, o, &said) == WEFT_OK ? EXIT_GOOD : EXIT_FAILED;
     if (prog != NULL && code == EXIT_FAILED && !said)
         cli_failed(ctx);
-    weft_ctx_free(ctx);
+    cli_free(ctx);
     return code;
 }
 

@@ -183,7 +183,7 @@ static int list_file(const char *path, const Options *o)
     if (prog != NULL)
         code = weft_kernel_compile(prog, &kernel) != WEFT_OK ? cli_failed(ctx)
                                                              : list_space(ctx, kernel, NULL, o);
-    weft_ctx_free(ctx);
+    cli_free(ctx);
     return code;
 }
 
@@ -217,7 +217,7 @@ static int merge(const Options *o)
             fprintf(stderr, "weft: note: %s\n", weft_warning(ctx));
         fputs(text, stdout);
     }
-    weft_ctx_free(ctx);
+    cli_free(ctx);
     return code;
 }
 

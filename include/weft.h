@@ -93,6 +93,12 @@ typedef void weft_executor(void *user, int64_t n, weft_task *task, void *arg);
 WEFT_API WEFT_MUST weft_status weft_ctx_executor(weft_ctx *ctx, weft_executor *fn, void *user,
                                                  int threads);
 
+/* Ends the C compiler that a call with this context waits for, and lets it start no other.  Unlike
+ * all else it may be called from any thread, while another one is inside such a call.  Returns 1
+ * while that call is still removing its files, else 0.  For programs that end on a signal: a thread
+ * that waits for signals (sigwait) calls it until it returns 0. */
+WEFT_API int weft_ctx_interrupt(weft_ctx *ctx);
+
 /* Calls fn with one line (CSV, without its end) for each compile and each run of a kernel: what was
  * chosen, why, and how long it took; docs/running.md has the columns.  fn makes no calls with this
  * context.  NULL: no lines, as at first.  The library itself never prints. */

@@ -19,6 +19,7 @@
 #include "cost/cost.h"
 #include "format/format.h"
 #include "ir/ir.h"
+#include "jit/jit.h"
 #include "sched/sched.h"
 #include "weft.h"
 
@@ -62,6 +63,7 @@ struct weft_ctx {
     Handle live, shell; /* heads of rings */
     int nshell;
     struct Jit *jit;   /* made when first needed */
+    JitStop stop;      /* of it and of those of tuning */
     struct Pool *pool; /* likewise */
     int threads;       /* of the pool; 0: the default */
     int64_t part;      /* entries that are worth a part of a row; 0: the default */

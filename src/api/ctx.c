@@ -96,6 +96,11 @@ void weft_ctx_free(weft_ctx *ctx)
     ctx->os->alloc(ctx->os, ctx, 0);
 }
 
+int weft_ctx_interrupt(weft_ctx *ctx)
+{
+    return ctx != NULL && jit_stop(&ctx->stop);
+}
+
 void *api_handle_new(weft_ctx *ctx, unsigned tag, size_t size)
 {
     Handle *h = ctx->os->alloc(ctx->os, NULL, size);

@@ -23,8 +23,10 @@ static int64_t size_in(const VariantKey *key, int i)
 
 Jit *api_jit(weft_ctx *ctx)
 {
-    if (ctx->jit == NULL)
+    if (ctx->jit == NULL) {
         ctx->jit = jit_new(ctx->os, &ctx->err);
+        jit_set_stop(ctx->jit, &ctx->stop);
+    }
     return ctx->jit;
 }
 

@@ -252,6 +252,7 @@ static bool tell(void *user, const TuneTold *told)
 
 typedef struct Queue { /* of what is compiled, in order, by whoever is free */
     const Os *os;
+    JitStop *stop;
     const JitRequest *request[MOST_TOGETHER];
     int n;
     atomic_int next;
@@ -280,6 +281,9 @@ static void *compile_all(void *arg)
 {
     Queue *q = arg;
     Jit *jit = new_jit(q->os);
+
+    if (jit != NULL)
+        jit_set_stop(jit, q->stop);
 
     for (int i = atomic_fetch_add(&q->next, 1); i < q->n && jit != NULL;
          i = atomic_fetch_add(&q->next, 1))
@@ -332,7 +336,7 @@ static void add_request(Tuning *t, const char *text, void *out)
 static int build(void *user, const char *const *text, int n, double until)
 {
     Tuning *t = user;
-    Queue q = { .os = t->ctx->os };
+    Queue q = { .os = t->ctx->os, .stop = &t->ctx->stop };
     int done;
 
     for (int i = 0; i < n; i++)

@@ -20,10 +20,13 @@ struct stat;
 
 /* A program to run: in the folder / and a process group of its own, without any other descriptor,
  * its signals as they are by default. */
+enum { OS_TERMINAL = 64 }; /* bytes of the name of a terminal */
 typedef struct OsSpawn {
     const char *path;
     char *const *argv, *const *env; /* each ends in NULL */
     int in, out;                    /* its standard input; its standard output and error */
+    const char *terminal;           /* that controls it: see Os.terminal; or NULL */
+    int64_t cpu_seconds;            /* CPU time of each process of the group; then SIGXCPU */
 } OsSpawn;
 
 struct Os {
@@ -58,6 +61,9 @@ struct Os {
     /* 1: ended, with an exit code or 128 + signal; 0: runs (WNOHANG) */
     int (*waitid)(const Os *, int pid, int flags, int *status);
     int (*killpg)(const Os *, int group, int sig);
+    /* A new terminal.  When its descriptor is closed, also because its holder was killed, the
+     * system sends SIGHUP to the programs that it controls: no compiler outlives its caller. */
+    int (*terminal)(const Os *, char name[OS_TERMINAL]);
 
     /* shared libraries, and memory that dlopen takes for a file */
     int (*memfd)(const Os *, const char *name);

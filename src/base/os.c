@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -182,7 +183,14 @@ static int libc_poll(const Os *os, int fd, int ms)
     return poll(&p, 1, ms);
 }
 
-static int set_signals(posix_spawnattr_t *attr)
+/* A session has a process group of its own, too. */
+#ifdef POSIX_SPAWN_SETSID
+enum { SESSION = POSIX_SPAWN_SETSID };
+#else
+enum { SESSION = POSIX_SPAWN_SETPGROUP };
+#endif
+
+static int set_signals(posix_spawnattr_t *attr, bool session)
 {
     sigset_t none, all;
 
@@ -191,16 +199,20 @@ static int set_signals(posix_spawnattr_t *attr)
     return posix_spawnattr_setsigmask(attr, &none) != 0 ||
            posix_spawnattr_setsigdefault(attr, &all) != 0 ||
            posix_spawnattr_setpgroup(attr, 0) != 0 ||
-           posix_spawnattr_setflags(attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                              POSIX_SPAWN_SETSIGDEF) != 0;
+           posix_spawnattr_setflags(attr, (short)((session ? SESSION : POSIX_SPAWN_SETPGROUP) |
+                                                  POSIX_SPAWN_SETSIGMASK |
+                                                  POSIX_SPAWN_SETSIGDEF)) != 0;
 }
 
-static int set_files(posix_spawn_file_actions_t *files, int in, int out)
+/* The first terminal that the leader of a session opens controls the session. */
+static int set_files(posix_spawn_file_actions_t *files, int in, int out, const char *terminal)
 {
     int bad = posix_spawn_file_actions_addchdir_np(files, "/") != 0 ||
               posix_spawn_file_actions_adddup2(files, in, 0) != 0 ||
               posix_spawn_file_actions_adddup2(files, out, 1) != 0 ||
-              posix_spawn_file_actions_adddup2(files, out, 2) != 0;
+              posix_spawn_file_actions_adddup2(files, out, 2) != 0 ||
+              (terminal != NULL &&
+               posix_spawn_file_actions_addopen(files, 3, terminal, O_RDWR, 0) != 0);
 
 #if defined __GLIBC__ && __GLIBC_PREREQ(2, 34)
     return bad || posix_spawn_file_actions_addclosefrom_np(files, 3) != 0;
@@ -220,12 +232,23 @@ static int spawn_with(const OsSpawn *s, int in, int out, int *pid)
     if (posix_spawn_file_actions_init(&files) != 0)
         return code;
     if (posix_spawnattr_init(&attr) == 0) {
-        if (set_signals(&attr) == 0 && set_files(&files, in, out) == 0)
+        if (set_signals(&attr, s->terminal != NULL) == 0 &&
+            set_files(&files, in, out, s->terminal) == 0)
             code = posix_spawn(pid, s->path, &files, &attr, s->argv, s->env);
         posix_spawnattr_destroy(&attr);
     }
     posix_spawn_file_actions_destroy(&files);
     return code;
+}
+
+/* What the program starts inherits the limit, as long as that happens after this call: a compiler
+ * needs a millisecond to get there.  Should it be faster, the limit of wall-clock time is left. */
+static void limit_cpu(int pid, int64_t seconds)
+{
+    struct rlimit limit = { (rlim_t)seconds, (rlim_t)seconds + 5 };
+
+    if (seconds > 0)
+        prlimit(pid, RLIMIT_CPU, &limit, NULL);
 }
 
 static int libc_spawn(const Os *os, const OsSpawn *s, int *pid)
@@ -235,6 +258,8 @@ static int libc_spawn(const Os *os, const OsSpawn *s, int *pid)
     int code = in < 0 || out < 0 ? errno : spawn_with(s, in, out, pid);
 
     (void)os;
+    if (code == 0)
+        limit_cpu(*pid, s->cpu_seconds);
     if (in >= 0)
         close(in);
     if (out >= 0)
@@ -260,6 +285,21 @@ static int libc_killpg(const Os *os, int group, int sig)
 {
     (void)os;
     return killpg(group, sig);
+}
+
+static int libc_terminal(const Os *os, char name[OS_TERMINAL])
+{
+    int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), code;
+
+    (void)os;
+    if (fd < 0)
+        return -1;
+    if (grantpt(fd) == 0 && unlockpt(fd) == 0 && ptsname_r(fd, name, OS_TERMINAL) == 0)
+        return fd;
+    code = errno;
+    close(fd);
+    errno = code;
+    return -1;
 }
 
 static int libc_memfd(const Os *os, const char *name)
@@ -474,6 +514,7 @@ const Os os_libc = {
     .spawn = libc_spawn,
     .waitid = libc_waitid,
     .killpg = libc_killpg,
+    .terminal = libc_terminal,
     .memfd = libc_memfd,
     .seal = libc_seal,
     .dlopen = libc_dlopen,

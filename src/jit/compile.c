@@ -187,8 +187,16 @@ static void check_status(Job *j, const Outcome *o, char **argv)
 
     if (o->status == 0)
         return;
-    if (o->status < 0)
-        text_str(&t, "took more than 120 seconds and was ended");
+    if (o->cpu_over)
+        text_f(&t,
+               "used up its %lld seconds of CPU time and was ended; "
+               "set WEFT_CC_SECONDS to a larger number",
+               (long long)j->jit->cpu_seconds);
+    else if (o->status < 0)
+        text_f(&t,
+               "took more than %lld seconds and was ended; that is %d times WEFT_CC_SECONDS, which "
+               "can be set to a larger number",
+               (long long)(JIT_WALL * j->jit->cpu_seconds), JIT_WALL);
     else if (o->status > 128)
         text_f(&t, "was ended by signal %d", o->status - 128);
     else
@@ -211,7 +219,13 @@ static Bytes read_library(Job *j, int work)
 
 static Outcome run(Job *j, int work, char **argv, const char *folder)
 {
-    OsSpawn s = { .path = argv[0], .argv = argv, .env = make_env(j, folder) };
+    char name[OS_TERMINAL];
+    int terminal = job_hold(j, j->os->terminal(j->os, name)); /* without one it goes, too */
+    OsSpawn s = { .path = argv[0],
+                  .argv = argv,
+                  .env = make_env(j, folder),
+                  .terminal = terminal < 0 ? NULL : name,
+                  .cpu_seconds = j->jit->cpu_seconds };
     int ends[2];
     Outcome out;
 
@@ -222,6 +236,8 @@ static Outcome run(Job *j, int work, char **argv, const char *folder)
     out = process_run(j, &s, job_hold(j, ends[0]));
     job_close(j, ends[0]);
     job_close(j, s.in);
+    if (terminal >= 0)
+        job_close(j, terminal);
     return out;
 }
 

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+enum { DEFAULT_SECONDS = 120, MOST_SECONDS = 24 * 3600 };
+
 /* A copy, as the environment may change; NULL when unset or empty. */
 static const char *variable(Jit *jit, const char *name)
 {
@@ -124,6 +126,21 @@ static bool read_switch(Jit *jit, const char *name)
     return true;
 }
 
+/* Enough for the largest kernel there is a name for, several times over. */
+static int64_t read_seconds(Jit *jit)
+{
+    const char *value = variable(jit, "WEFT_CC_SECONDS");
+    int64_t n;
+
+    if (value == NULL)
+        return DEFAULT_SECONDS;
+    if (!num_parse_int(value, strlen(value), &n) || n < 1 || n > MOST_SECONDS)
+        err_throw(jit->arena.err, ST_ARG,
+                  "WEFT_CC_SECONDS is %s; set it to a number of seconds from 1 to %d",
+                  job_quote(&jit->arena, value, 200), MOST_SECONDS);
+    return n;
+}
+
 void config_read(Jit *jit)
 {
     const char *search = variable(jit, "PATH"), *tmp = variable(jit, "TMPDIR");
@@ -136,6 +153,7 @@ void config_read(Jit *jit)
     jit->libs = variable(jit, "LD_LIBRARY_PATH");
     jit->disabled = read_switch(jit, "WEFT_DISABLE_JIT");
     jit->cflags = split(&jit->arena, variable(jit, "WEFT_CFLAGS"));
+    jit->cpu_seconds = read_seconds(jit);
     read_compiler(jit);
     read_cache(jit);
 }

@@ -10,9 +10,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { OWN_TRIES = 8 };
 
 static const char *fault(const Os *os, const struct stat *st)
 {
@@ -86,6 +89,17 @@ void dir_open_cache(Job *j)
         warn_once(j, why);
 }
 
+/* The lock tells others that somebody works in it: see sweep.c.  It is the system's, so it dies
+ * with its holder.  False: the directory is gone, or about to go. */
+static bool is_ours_now(Job *j, int fd)
+{
+    struct stat st;
+
+    if (j->os->flock(j->os, fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return false;
+    return j->os->fstat(j->os, fd, &st) == 0 && st.st_nlink > 0;
+}
+
 bool dir_find_own(Job *j)
 {
     Dir *d = &j->dir[DIR_OWN];
@@ -94,6 +108,10 @@ bool dir_find_own(Job *j)
     if (d->fd < 0 && j->jit->own[0] != 0) {
         d->path = j->jit->own;
         d->fd = open_safe(j, d->path, &why);
+        if (d->fd >= 0 && !is_ours_now(j, d->fd)) {
+            job_close(j, d->fd);
+            d->fd = -1;
+        }
         if (d->fd < 0) /* somebody cleaned up: another one is made when it is needed */
             j->jit->own[0] = 0;
     }
@@ -106,12 +124,23 @@ int dir_open_own(Job *j)
 
     if (dir_find_own(j))
         return 0;
-    snprintf(jit->own, jit->nown, "%s/weft-jit-XXXXXX", jit->tmp);
-    if (j->os->mkdtemp(j->os, jit->own) == NULL) {
+    for (int i = 0; i < OWN_TRIES; i++) { /* a sweep may take a new one before it is locked */
+        int code;
+
+        snprintf(jit->own, jit->nown, "%s/weft-jit-XXXXXX", jit->tmp);
+        if (j->os->mkdtemp(j->os, jit->own) == NULL) {
+            jit->own[0] = 0;
+            return errno;
+        }
+        if (dir_find_own(j))
+            return 0;
+        code = errno;
+        jit->own[0] = '/'; /* dir_find_own has forgotten it */
+        j->os->unlinkat(j->os, AT_FDCWD, jit->own, AT_REMOVEDIR);
         jit->own[0] = 0;
-        return errno;
+        errno = code;
     }
-    return dir_find_own(j) ? 0 : errno;
+    return errno;
 }
 
 const char **dir_list(Job *j, int fd, int *n)
@@ -172,8 +201,11 @@ void dir_remove(Job *j, int at, const char *name, int depth)
 
 void dir_leave_own(Job *j)
 {
-    if (j->dir[DIR_OWN].fd >= 0 && j->os->unlinkat(j->os, AT_FDCWD, j->jit->own, AT_REMOVEDIR) == 0)
+    if (j->dir[DIR_OWN].fd < 0)
+        return;
+    if (j->os->unlinkat(j->os, AT_FDCWD, j->jit->own, AT_REMOVEDIR) == 0)
         j->jit->own[0] = 0;
+    j->os->flock(j->os, j->dir[DIR_OWN].fd, LOCK_UN); /* a child of fork may hold the same file */
 }
 
 /* A failed compile leaves source and log for the user to read. */
@@ -184,16 +216,19 @@ static bool is_kept(const char *name)
     return suffix != NULL && (strcmp(suffix, ".c") == 0 || strcmp(suffix, ".log") == 0);
 }
 
-void dir_drop_own(Job *j, void *unused)
+void dir_empty(Job *j, int fd)
 {
-    const char **list;
     int n;
+    const char **list = dir_list(j, fd, &n);
 
-    (void)unused;
-    if (!dir_find_own(j))
-        return;
-    list = dir_list(j, j->dir[DIR_OWN].fd, &n);
     for (int i = 0; i < n; i++)
         if (!is_kept(list[i]))
-            dir_remove(j, j->dir[DIR_OWN].fd, list[i], 2);
+            dir_remove(j, fd, list[i], 2);
+}
+
+void dir_drop_own(Job *j, void *unused)
+{
+    (void)unused;
+    if (dir_find_own(j))
+        dir_empty(j, j->dir[DIR_OWN].fd);
 }

@@ -40,6 +40,17 @@ Jit *jit_new(const Os *os, Err *err)
     return jit;
 }
 
+void jit_set_stop(Jit *jit, JitStop *stop)
+{
+    jit->stop = stop;
+}
+
+bool jit_stop(JitStop *stop)
+{
+    stop->asked = 1;
+    return stop->busy > 0;
+}
+
 static JitModule *find_loaded(Job *j)
 {
     size_t n = j->has_compiler ? JIT_KEY : JIT_KEY / 2; /* of any compiler, if there is none */
@@ -166,6 +177,7 @@ static void build(Job *j)
         return;
     if (!j->has_compiler)
         no_compiler(j);
+    job_check_stop(j);
     lock_take(j);
     if (load_cached(j)) /* who held the lock before has made it */
         return;
@@ -202,6 +214,8 @@ JitModule *jit_get(Jit *jit, Err *err, const JitRequest *req, JitReport *report)
         report = &local;
     memset(report, 0, sizeof *report);
     job_enter(jit);
+    if (jit->stop != NULL)
+        jit->stop->busy++; /* before what is asked is looked at */
     job_init(&j, jit, err, report);
     j.req = req;
     job_run(&j, get, NULL);
@@ -213,6 +227,8 @@ JitModule *jit_get(Jit *jit, Err *err, const JitRequest *req, JitReport *report)
     job_end(&j);
     if (j.building)
         pthread_mutex_unlock(&jit->building);
+    if (jit->stop != NULL)
+        jit->stop->busy--;
     report->ms = (double)(jit->os->clock(jit->os, CLOCK_MONOTONIC) - begin) / 1e6;
     if (m == NULL)
         err_jump(err);

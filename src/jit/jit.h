@@ -16,6 +16,7 @@
  * Environment, read once by jit_new and ignored in a setuid process:
  *     WEFT_CC           the compiler: words split at blanks, no shell (default cc, gcc, clang)
  *     WEFT_CFLAGS       flags added to every compile
+ *     WEFT_CC_SECONDS   CPU time that each process of a compile may take (default 120)
  *     WEFT_CACHE_DIR    the cache (default $XDG_CACHE_HOME/weft, $HOME/.cache/weft)
  *     WEFT_DISABLE_JIT  1: jit_get always fails
  *     PATH, HOME, TMPDIR, LD_LIBRARY_PATH are handed on to the compiler; nothing else is. */
@@ -37,6 +38,13 @@ const char *jit_cache_dir(const Jit *); /* or NULL: there is none */
 /* jit.c.  jit_new throws ST_ARG for a variable that makes no sense; a missing compiler is no error,
  * as what is in the cache can still be loaded. */
 Jit *jit_new(const Os *, Err *);
+/* Compiles of several Jits that another thread can stop: what is under way ends soon, with all
+ * files removed, and nothing is compiled from then on. */
+typedef struct JitStop {
+    _Atomic int asked, busy; /* busy: calls that are looking for a module */
+} JitStop;
+void jit_set_stop(Jit *, JitStop *); /* before the first jit_get */
+bool jit_stop(JitStop *);            /* whether a call is still busy */
 void jit_free(Jit *); /* after the release of all modules; NULL is allowed */
 
 typedef struct JitRequest {
@@ -59,8 +67,8 @@ typedef struct JitReport { /* what jit_get did, also when it throws */
 } JitReport;
 
 /* The module of the request, from memory, from disk or from the compiler, in this order.  Throws
- * ST_IO when there is no compiler, when it fails, or takes over two minutes: the message says what
- * to do.  `report` may be NULL. */
+ * ST_IO when there is no compiler, when it fails, or takes too long: the message says what to do.
+ * `report` may be NULL. */
 JitModule *jit_get(Jit *, Err *, const JitRequest *, JitReport *report);
 void *jit_symbol(const JitModule *, const char *name); /* NULL when it does not define it */
 void jit_release(JitModule *);                         /* once for each jit_get */

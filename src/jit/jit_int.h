@@ -44,6 +44,8 @@ struct Jit {
     const char *search;            /* PATH */
     const char *home, *libs, *tmp; /* HOME and LD_LIBRARY_PATH, or NULL; TMPDIR */
     const char *cache;             /* or NULL */
+    int64_t cpu_seconds;           /* of each process of a compile */
+    JitStop *stop;                 /* or NULL */
 
     _Atomic int pid;          /* the process that the rest belongs to: see job_enter */
     pthread_mutex_t building; /* one call at a time looks at the disk or compiles */
@@ -91,6 +93,7 @@ void job_enter(Jit *); /* first of all in each way into a Jit */
 void job_init(Job *, Jit *, Err *, JitReport *);
 void job_run(Job *, JobStep *, void *to); /* returns also when the step throws: see j->err */
 void job_end(Job *);
+void job_check_stop(Job *);   /* throws when another thread has asked for it */
 int job_hold(Job *, int fd);  /* fd; it is closed when the job ends, if not before */
 int job_close(Job *, int fd); /* as close, but keeps errno when all is well */
 void job_note(Job *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -119,6 +122,7 @@ const char *dir_suffix(const char *name);
 const char *dir_temp(Job *); /* a name that nobody has */
 void dir_remove(Job *, int at, const char *name, int depth);
 void dir_leave_own(Job *); /* it goes when it is empty: a process may end without jit_free */
+void dir_empty(Job *, int fd); /* removes all but what was kept for the user */
 JobStep dir_drop_own;      /* all that is in it, but for what was kept for the user */
 
 /* sweep.c */
@@ -141,10 +145,12 @@ JobStep compile_clear;    /* removes its scratch folder */
 
 /* process.c */
 typedef struct Outcome { /* of the compiler */
-    int status;          /* exit code, 128 + signal, or -1 when the time was over */
+    int status;          /* exit code, 128 + signal, or -1 when the wall-clock time was over */
+    bool cpu_over;       /* a process of it had used up its CPU time */
     Text log;            /* what it said, cut */
 } Outcome;
 
+enum { JIT_WALL = 10 }; /* the limit of wall-clock time, in limits of CPU time */
 Outcome process_run(Job *, const OsSpawn *, int said); /* said: the end of its pipe that we read */
 void process_stop(Job *);
 

@@ -24,6 +24,8 @@ void job_enter(Jit *jit)
             pthread_mutex_init(&jit->building, NULL);
             pthread_mutex_init(&jit->table, NULL);
             jit->own[0] = 0;
+            if (jit->stop != NULL)
+                jit->stop->busy = 0; /* calls of the parent's */
             atomic_store(&jit->pid, pid);
         }
         sched_yield();
@@ -74,6 +76,12 @@ void job_end(Job *j)
             j->os->close(j->os, j->held[i]);
     load_free(j->os, j->module);
     arena_free(&j->arena);
+}
+
+void job_check_stop(Job *j)
+{
+    if (j->jit->stop != NULL && j->jit->stop->asked)
+        err_throw(j->err, ST_IO, "interrupted before the kernel was compiled");
 }
 
 int job_hold(Job *j, int fd)

@@ -29,6 +29,7 @@ static int wait_for(Job *j, int fd, int64_t deadline)
             return errno;
         if (j->os->clock(j->os, CLOCK_MONOTONIC) > deadline)
             return EWOULDBLOCK;
+        job_check_stop(j);
         j->os->sleep(j->os, pause);
         if (pause < LONGEST_PAUSE_MS * JIT_SECOND / 1000)
             pause *= 2;

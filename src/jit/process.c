@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The compiler as a process: started without a shell, in a group of its own, watched until it ends
- * or its time is over, and then ended with all that it started. */
+ * The compiler as a process: started without a shell, in a session of its own, watched until it
+ * ends or its time is over, and then ended with all that it started.
+ *
+ * Its time is CPU time, which a busy machine does not use up, and the system counts it; a limit of
+ * wall-clock time, ten times as long, ends a compiler that waits for ever.  Its session is
+ * controlled by a terminal whose other end we hold: should this process be killed, by whatever
+ * signal, the system closes that end and sends SIGHUP to the session. */
 #include "jit/jit_int.h"
 
 #include <errno.h>
@@ -11,7 +16,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-enum { TIME_LIMIT = 120, KILL_WAIT = 5, LONGEST_PAUSE_MS = 50, FIRST_RETRY_MS = 5, RETRIES = 8 };
+enum { KILL_WAIT = 5, LONGEST_PAUSE_MS = 50, FIRST_RETRY_MS = 5, RETRIES = 8 };
 #define MS (JIT_SECOND / 1000)
 
 /* A machine at its limit of processes may have room a moment later: 5 ms, 10 ms, ... 640 ms. */
@@ -63,18 +68,28 @@ static bool listen(Job *j, int said, Text *log, int ms)
     return n > 0 || (n < 0 && errno == EINTR);
 }
 
+/* A compiler that starts others tells how they ended, in the words of the C library. */
+static bool is_cpu_over(const Outcome *o)
+{
+    return o->status == 128 + SIGXCPU ||
+           (o->status > 0 && strstr(o->log.s, strsignal(SIGXCPU)) != NULL);
+}
+
 Outcome process_run(Job *j, const OsSpawn *s, int said)
 {
-    int64_t deadline = j->os->clock(j->os, CLOCK_MONOTONIC) + TIME_LIMIT * JIT_SECOND;
+    int64_t deadline = j->os->clock(j->os, CLOCK_MONOTONIC) +
+                       JIT_WALL * j->jit->cpu_seconds * JIT_SECOND;
     Outcome out = { .status = -1, .log = { .arena = &j->arena } };
     bool open = true;
 
     text_put(&out.log, "", 0);
+    job_check_stop(j);
     start(j, s);
     job_close(j, s->out); /* so that the pipe ends with the compiler */
     for (int pause = 1; !has_ended(j, &out.status);) {
         bool was = open;
 
+        job_check_stop(j);
         if (j->os->clock(j->os, CLOCK_MONOTONIC) > deadline) {
             out.status = -1;
             break;
@@ -88,6 +103,7 @@ Outcome process_run(Job *j, const OsSpawn *s, int said)
     process_stop(j);
     while (open && out.log.n < JIT_MAX_LOG && j->os->poll(j->os, said, 0) > 0) /* last words */
         open = listen(j, said, &out.log, 0);
+    out.cpu_over = is_cpu_over(&out);
     return out;
 }
 

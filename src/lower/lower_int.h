@@ -173,8 +173,8 @@ bool lower_is_sure(Prog *, const Node *phase, Expr *e);
  * memo: one for each phase. */
 bool lower_is_total(Prog *, const Node *phase, Expr *e, Memo *);
 
-/* unfold.c: an expression that is short as a graph and long as a text, with names for the parts that
- * it shares: the nodes that compute them are appended to `out`.  Else the expression itself. */
+/* unfold.c: an expression that is short as a graph and long as a text, with names for the parts
+ * that it shares: the nodes that compute them are appended to `out`.  Else the expression. */
 typedef struct LowerUnfold {
     Prog *p;
     const Node *phase;

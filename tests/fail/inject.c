@@ -13,7 +13,7 @@ const char *const inject_name[INJECT_KINDS] = {
     "alloc",   "open",     "read",      "write",   "size",    "fsync",    "close",    "rename",
     "unlink",  "openat",   "fstat",     "fstatat", "mkdirat", "unlinkat", "renameat", "flock",
     "mkdtemp", "realpath", "fdopendir", "readdir", "pipe",    "poll",     "spawn",    "waitid",
-    "killpg",  "memfd",    "seal",      "dlopen",  "dlsym",   "thread",
+    "killpg",  "terminal", "memfd",     "seal",    "dlopen",  "dlsym",    "thread",
 };
 
 static Inject *self(const Os *os)
@@ -264,6 +264,15 @@ static int inject_killpg(const Os *os, int group, int sig)
     return fails(j, INJECT_KILLPG) ? -1 : j->real->killpg(j->real, group, sig);
 }
 
+static int inject_terminal(const Os *os, char name[OS_TERMINAL])
+{
+    Inject *j = self(os);
+    int fd = fails(j, INJECT_TERMINAL) ? -1 : j->real->terminal(j->real, name);
+
+    j->files += fd >= 0;
+    return fd;
+}
+
 static int inject_memfd(const Os *os, const char *name)
 {
     Inject *j = self(os);
@@ -417,6 +426,7 @@ void inject_init(Inject *j, const Os *real)
             .spawn = inject_spawn,
             .waitid = inject_waitid,
             .killpg = inject_killpg,
+            .terminal = inject_terminal,
             .memfd = inject_memfd,
             .seal = inject_seal,
             .dlopen = inject_dlopen,

@@ -45,6 +45,7 @@ typedef enum InjectKind {
     INJECT_SPAWN,
     INJECT_WAITID,
     INJECT_KILLPG,
+    INJECT_TERMINAL,
     INJECT_MEMFD,
     INJECT_SEAL,
     INJECT_DLOPEN,

@@ -385,7 +385,7 @@ static void make_old(const char *path, int64_t seconds)
     CHECK(utime(path, &when) == 0);
 }
 
-TEST(what_killed_processes_left_is_swept_when_it_is_old)
+TEST(what_killed_processes_left_is_swept_when_nobody_holds_it_or_it_is_old)
 {
     enum { HOUR = 3600, DAY = 24 * HOUR };
     static const struct {
@@ -395,7 +395,7 @@ TEST(what_killed_processes_left_is_swept_when_it_is_old)
     } cases[] = {
         { ".0123456789abcdef.tmp", HOUR + 60, false },
         { ".0123456789abcdee.tmp", HOUR - 60, true },
-        { ".lock", HOUR + 60, false },
+        { ".lock", 60, false }, /* nobody holds it */
         { ".c", 8 * DAY, false },
         { ".log", 8 * DAY, false },
         { "", 1000 * DAY, true },
@@ -403,6 +403,7 @@ TEST(what_killed_processes_left_is_swept_when_it_is_old)
         { ".weft", 1000 * DAY, true },
     };
     const char *key = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", *dir;
+    int held;
     Bed b;
 
     bed_init(&b, "sweep", "");
@@ -419,12 +420,17 @@ TEST(what_killed_processes_left_is_swept_when_it_is_old)
     CHECK(mkdir(dir, 0700) == 0);
     bed_put(bed_text("%s/kernel.c", dir), "x", 1);
     make_old(dir, 2 * HOUR);
-    for (int i = 0; i < 3; i++) { /* private directories: old, young, and one that is not ours */
-        dir = bed_text("%s/tmp/weft-%s-%d", b.root, i < 2 ? "jit" : "other", i);
+    /* private directories: old, young and held, not ours, young, young with what was kept */
+    for (int i = 0; i < 5; i++) {
+        dir = bed_text("%s/tmp/weft-%s-%d", b.root, i != 2 ? "jit" : "other", i);
         CHECK(mkdir(dir, 0700) == 0 && mkdir(bed_text("%s/work", dir), 0700) == 0);
         bed_put(bed_text("%s/work/kernel.c", dir), "x", 1);
-        make_old(dir, i == 1 ? 60 : 2 * HOUR);
+        if (i == 4)
+            bed_put(bed_text("%s/%s.c", dir, key), "x", 1);
+        make_old(dir, i == 0 || i == 2 ? 2 * HOUR : 60);
     }
+    held = open(bed_path(&b, "tmp/weft-jit-1"), O_RDONLY | O_DIRECTORY);
+    CHECK(held >= 0 && flock(held, LOCK_EX) == 0);
     bed_use(&b, 1, JIT_COMPILED);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *path = bed_text("%s/cache/%s%s", b.root, key, cases[i].end);
@@ -436,6 +442,10 @@ TEST(what_killed_processes_left_is_swept_when_it_is_old)
     CHECK(access(bed_path(&b, "tmp/weft-jit-0"), F_OK) != 0);
     CHECK(access(bed_path(&b, "tmp/weft-jit-1/work/kernel.c"), F_OK) == 0);
     CHECK(access(bed_path(&b, "tmp/weft-other-2/work/kernel.c"), F_OK) == 0);
+    CHECK(access(bed_path(&b, "tmp/weft-jit-3"), F_OK) != 0);
+    CHECK(access(bed_path(&b, "tmp/weft-jit-4/work"), F_OK) != 0);
+    CHECK_EQ(bed_count(bed_path(&b, "tmp/weft-jit-4"), ".c"), 1);
+    close(held);
     bed_free(&b);
 }
 

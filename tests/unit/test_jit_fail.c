@@ -138,9 +138,9 @@ TEST(a_long_command_and_long_lines_are_cut)
 TEST(a_compiler_that_hangs_is_ended_with_all_it_started)
 {
     static const Case cases[] = {
-        { "stub-hang", "took more than 120 seconds and was ended" },
-        { "stub-hush-hang", "took more than 120 seconds and was ended" },
-        { "stub-child stub-hang", "took more than 120 seconds and was ended" },
+        { "stub-hang", "took more than 1200 seconds and was ended" },
+        { "stub-hush-hang", "took more than 1200 seconds and was ended" },
+        { "stub-child stub-hang", "took more than 1200 seconds and was ended" },
     };
     Bed b;
 
@@ -148,10 +148,35 @@ TEST(a_compiler_that_hangs_is_ended_with_all_it_started)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int64_t begin = os_libc.clock(&os_libc, CLOCK_MONOTONIC);
 
-        b.inject.clock_speed = 400; /* two minutes in 0.3 s */
+        b.inject.clock_speed = 4000; /* twenty minutes in 0.3 s */
         check_message(compiler_fails(&b, &cases[i]));
         b.inject.clock_speed = 0;
         CHECK(os_libc.clock(&os_libc, CLOCK_MONOTONIC) - begin < 5000000000);
+    }
+    bed_free(&b);
+}
+
+TEST(a_compiler_has_a_limit_of_cpu_time)
+{
+    static const char *const bad[] = { "0", "-1", "1.5", "soon", "86401", "99999999999999999999" };
+    const char *msg;
+    Bed b;
+
+    bed_init(&b, "burns", "");
+    bed_set("WEFT_CC_SECONDS", "1");
+    msg = compiler_fails(&b, &(Case){ "stub-burn", "used up its 1 seconds of CPU time" });
+    check_message(msg);
+    CHECK_HAS(msg, "set WEFT_CC_SECONDS to a larger number");
+    bed_set("WEFT_CC_SECONDS", "2");
+    b.inject.clock_speed = 100;
+    msg = compiler_fails(&b, &(Case){ "stub-hang", "took more than 20 seconds" });
+    check_message(msg);
+    b.inject.clock_speed = 0;
+    CHECK_HAS(msg, "10 times WEFT_CC_SECONDS");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        bed_set("WEFT_CC_SECONDS", bad[i]);
+        CHECK_EQ(bed_again(&b), ST_ARG);
+        CHECK_HAS(b.err.msg, "set it to a number of seconds from 1 to 86400");
     }
     bed_free(&b);
 }

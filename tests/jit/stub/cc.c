@@ -140,6 +140,9 @@ int main(int argc, char **argv)
             raise(SIGSEGV);
         } else if (strcmp(argv[i], "stub-hang") == 0) {
             sleep(1000);
+        } else if (strcmp(argv[i], "stub-burn") == 0) {
+            for (volatile unsigned n = 0;; n++)
+                continue;
         } else if (strcmp(argv[i], "stub-hush-hang") == 0) {
             close(1), close(2), sleep(1000);
         } else if (strcmp(argv[i], "stub-child") == 0) {
