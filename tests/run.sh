@@ -99,7 +99,6 @@ table() { # what takes longest comes first, so that the two lanes end together
     row tsan/parts          full  400 build-tsan     "WEFT_CFLAGS=$race $t/weft_unit test_kernel_parts"
     row tsan/calls          full  400 build-tsan     "$(at 5) WEFT_CFLAGS=$race $t/weft_unit test_kernel_threads"
     row tsan/jit            full  400 build-tsan     "$(at 5) $t/weft_jit threads"
-    row growth              full  600 build          "$r/weft_growth"
     row golden              fast  120 build          "$r/weft_golden tests/golden"
     row asan/golden         full  240 build-asan     "$a/weft_golden tests/golden"
     row fail                fast  240 build          "$r/weft_fail"
