@@ -63,7 +63,7 @@ else
     mkdir -p build/log/bare && cp "$tmp"/weft/build/log/* build/log/bare/ 2>/dev/null
 fi
 if [ "$tier" = full ] && [ -z "$part" ]; then
-    for what in clang "clang build" "valgrind memcheck" NEON "Python package" "pkg-config consumer"; do
+    for what in clang "clang's undefined-behaviour sanitizer" "valgrind memcheck" NEON "Python package" "pkg-config consumer"; do
         grep -qa "^skipped: .*: $what: " "$tmp/log"
         verdict $? "nothing says that $what was skipped"
     done

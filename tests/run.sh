@@ -50,6 +50,8 @@ table() { # what takes longest comes first, so that the two lanes end together
     row build               fast  600 -              "tests/tree.sh release"
     row build-asan          full  900 -              "tests/tree.sh asan"
     row build-tsan          full  600 -              "tests/tree.sh tsan"
+    row build-ubsan         full! 900 -              "tests/tree.sh ubsan-unit" # by clang, without warnings
+    row build-ubsan         long  900 -              "tests/tree.sh ubsan"
 
     row mutate              long 14400 -             "bash tests/mutate.sh 60 $seed"
     row bare                full! 300 build          "bash tests/bare.sh quick"
@@ -89,10 +91,14 @@ table() { # what takes longest comes first, so that the two lanes end together
     row asan/unit           long 1200 build-asan     "$(at 25) $a/weft_unit"
     row valgrind            full! 900 build          "WEFT_TEST_SHARE=10 tests/valgrind.sh $r/weft_unit"
     row valgrind            long 3600 build          "tests/valgrind.sh $r/weft_unit"
-    row clang               full! 900 -              "WEFT_TEST_SHARE='10 $compile' tests/tree.sh clang-unit build/clang/weft_unit"
     row clang               long  900 -              "tests/tree.sh clang build/clang/weft_unit"
     row analyzer            full! 600 -              "bash tests/analyzer.sh base io jit"
     row analyzer            long  900 -              "bash tests/analyzer.sh"
+    row ubsan/unit          full! 900 build-ubsan    "WEFT_TEST_SHARE='10 $compile' $(at 25) tests/tree.sh ubsan-unit build/ubsan/weft_unit"
+    row ubsan/unit          long 1800 build-ubsan    "$(at 25) tests/tree.sh ubsan build/ubsan/weft_unit"
+    for n in random stage "grad all examples" kernel; do
+        row "ubsan/${n%% *}"    long 1200 build-ubsan "$(at 10) tests/tree.sh ubsan build/ubsan/weft_$n"
+    done
     row jit                 fast  600 build          "$r/weft_jit"
     row asan/jit            full  600 build-asan     "$(at 10) $a/weft_jit"
     row tsan/run            full  400 build-tsan     "$(at 5) $t/weft_unit test_run"
@@ -108,6 +114,7 @@ table() { # what takes longest comes first, so that the two lanes end together
         case $n in bench | examples | tune) first=full first_asan=long ;; esac # they compile much
         row "cli/$n"        $first 240 build         "WEFT=\$PWD/$r/weft bash $f"
         row "asan/cli/$n"   $first_asan 400 build-asan "WEFT=\$PWD/$a/weft bash $f"
+        row "ubsan/cli/$n"  long  400 build-ubsan    "WEFT=\$PWD/build/ubsan/weft tests/tree.sh ubsan bash $f"
     done
 
     row structure/selftest  full! 300 -              "bash tests/structure/selftest.sh quick"

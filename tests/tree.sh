@@ -19,9 +19,12 @@ asan) options+=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O1 -g"
 tsan) options+=(-DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O1 -g" -DWEFT_SANITIZE=thread
                 -DWEFT_WERROR=OFF) # which makes gcc guess about the length of formatted numbers
       only=(--target weft_kernel weft_unit weft_jit) ;;
-clang | clang-unit) need clang "clang build" || exit 0
-       [ "$name" = clang ] || only=(--target weft_unit weft_cli)
-       name=clang options+=(-DCMAKE_C_COMPILER=clang) ;;
+clang) need clang "clang build" || exit 0
+       options+=(-DCMAKE_C_COMPILER=clang) ;;
+ubsan | ubsan-unit) need clang "clang's undefined-behaviour sanitizer" || exit 0 # sees more than gcc's
+       [ "$name" = ubsan ] || only=(--target weft_unit weft_cli)
+       name=ubsan options+=(-DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_C_FLAGS_DEBUG=-O1 -g"
+                 -DWEFT_SANITIZE=undefined,float-cast-overflow,integer-divide-by-zero,implicit-conversion) ;;
 neon) need aarch64-linux-gnu-gcc "NEON" || exit 0
       only=(--target weft_kernel)
       options+=(-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64

@@ -5,6 +5,7 @@
  * Edges with the same ends keep their order, so that what is summed over them does not depend on
  * how the others stand in the list. */
 #include "api/api_int.h"
+#include "lower/lower.h"
 
 #include <string.h>
 
@@ -92,11 +93,21 @@ static void fill(weft_edges *edges, List *l, Arena *to)
     edges->place = place;
 }
 
+static void check_count(weft_ctx *ctx, int64_t n, const char *what)
+{
+    if (n < 0)
+        err_throw(&ctx->err, ST_ARG, "a negative number of %s", what);
+    if (n >> LOWER_SIZE_BITS != 0)
+        err_throw(&ctx->err, ST_LIMIT, "%lld %s; kernels take sizes below 2^%d", (long long)n, what,
+                  LOWER_SIZE_BITS);
+}
+
 static void check_list(weft_ctx *ctx, const weft_edge_list *list)
 {
     api_need(ctx, list, "list");
-    if (list->nodes < 0 || list->senders < 0 || list->n < 0)
-        err_throw(&ctx->err, ST_ARG, "a negative number of rows or edges");
+    check_count(ctx, list->nodes, "rows");
+    check_count(ctx, list->senders, "senders");
+    check_count(ctx, list->n, "edges");
     if (list->type != WEFT_I32 && list->type != WEFT_I64)
         err_throw(&ctx->err, ST_ARG, "receivers and senders are WEFT_I32 or WEFT_I64");
     if (list->n > 0) {

@@ -262,11 +262,12 @@ static void print_bufs(Gen *g, Text *t, const char *from, const char *to)
 /* Statements with their declarations before all of them, or each just before it is needed. */
 static void print_body(Gen *g, Text *t)
 {
-    const char *end = g->body.s + g->body.n;
     bool mixed = g->ncut > 1 && gen_p(g, 20);
+    const char *end;
 
     if (g->body.n == 0)
         return;
+    end = g->body.s + g->body.n;
     if (mixed)
         gen_has(g, F_mixed);
     for (int i = 0; i < g->ncut; i++) {
