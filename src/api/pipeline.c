@@ -239,6 +239,19 @@ static void append(Kernel *to, Node *n)
     to->phase[to->n++] = n;
 }
 
+/* The phases that are done already, and those that follow the ones a pass works on. */
+static void set_others(Kernel *some, const Kernel *done, const Kernel *k, int from)
+{
+    Kernel other = { .p = k->p };
+
+    for (int i = 0; i < done->n; i++)
+        append(&other, done->phase[i]);
+    for (int i = from; i < k->n; i++)
+        append(&other, k->phase[i]);
+    some->other = other.phase;
+    some->nother = other.n;
+}
+
 /* The phases between scheduled ones, and those as they are. */
 static void run_between(const Pass *s, Kernel *k, const Aim *aim)
 {
@@ -249,8 +262,10 @@ static void run_between(const Pass *s, Kernel *k, const Aim *aim)
 
         for (to = i; to < k->n && !k->phase[to]->scheduled; to++)
             append(&some, k->phase[to]);
-        if (some.n > 0)
+        if (some.n > 0) {
+            set_others(&some, &all, k, to);
             run(s, &some, aim);
+        }
         for (int j = 0; j < some.n; j++)
             append(&all, some.phase[j]);
         for (; to < k->n && k->phase[to]->scheduled; to++)

@@ -15,6 +15,8 @@ typedef struct Kernel { /* a list of phases, done in order */
     Prog *p;
     Node **phase;
     int n, cap;
+    Node *const *other; /* phases of the program that are not in the list: a pass leaves them */
+    int nother;         /* alone, and may not take an array away from them */
 } Kernel;
 
 /* array.c: a structure array that is i32 at run time is read as it is: coordinate k of an axis, or

@@ -28,6 +28,8 @@ void lower_append_all(Prog *, NodeList *, const NodeList *);
 int lower_power_below(int64_t); /* the largest power of 2 that is not above it; at least 1 */
 bool lower_reads(Prog *, Expr *, const Buf *);
 bool lower_touches(Prog *, const Node *, const Buf *); /* reads it, or stores to it */
+/* Whether a phase that the pass does not see touches the array, so that it has to stay. */
+bool lower_is_elsewhere(const Kernel *, const Buf *);
 /* A name that no array has, of one of the kernel's own beside b: X.work1. */
 const char *lower_beside(Prog *, const Buf *b, const char *what);
 /* tree.c: whether a local is assigned to.  Only a text does that: such a phase stays as it is. */
@@ -155,7 +157,8 @@ typedef struct Spots {
 } Spots;
 void lower_spots(Prog *, Node **phase, Spots *); /* makes the copy, if there is none */
 const SpotOf *lower_spots_of(const Spots *, const Buf *, int *n);
-/* The nodes from the phase to the spot, in `out`, which has room for `most`; how many, 0: too many. */
+/* The nodes from the phase to the spot, in `out`, which has room for `most`; how many there are, or
+ * 0: too many. */
 int lower_spot_path(const Spots *, int spot, Node **out, int most);
 
 /* stream.c: bytes that an iteration of a phase has of all arrays with a row for each; 0: none. */

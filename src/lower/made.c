@@ -100,6 +100,8 @@ static bool take_made(const Kernel *k, int at, LowerTile how, Made *m)
         count = phase->hi;
     if (count == NULL || !take_nest(k, rows, how, m))
         return false;
+    if (lower_is_elsewhere(k, m->buf))
+        return false;
     for (int i = 0; i < k->n; i++) {
         if (i == at || !(i < at ? lower_touches(k->p, k->phase[i], m->buf)
                                 : loop_writes(k->phase[i], m->buf)))

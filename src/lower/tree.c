@@ -53,6 +53,15 @@ bool lower_touches(Prog *p, const Node *n, const Buf *b)
     return seen[1] != NULL;
 }
 
+bool lower_is_elsewhere(const Kernel *k, const Buf *b)
+{
+    bool is = false;
+
+    for (int i = 0; i < k->nother && !is; i++)
+        is = lower_touches(k->p, k->other[i], b);
+    return is;
+}
+
 const char *lower_beside(Prog *p, const Buf *b, const char *what)
 {
     Text name = { .arena = p->arena };

@@ -352,7 +352,8 @@ static void use_within(Kernel *k, Phases *all, Buf *b)
     Node *phase;
     int last;
 
-    if (b->kind != B_TEMP || (b->type != T_f32 && b->type != T_f64) || !find_phases(&w))
+    if (b->kind != B_TEMP || (b->type != T_f32 && b->type != T_f64) || lower_is_elsewhere(k, b) ||
+        !find_phases(&w))
         return;
     phase = fused(&w);
     last = w.user[w.n - 1].at;

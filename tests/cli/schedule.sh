@@ -126,4 +126,19 @@ try "blocks that are exact" 0 weft run spmm.weft -t c --schedule "split c.k 2 ex
 same right.txt
 try "blocks that are not" 1 weft run spmm.weft -t c --schedule "split c.k 3 exact" $data
 err "a size is no multiple of the blocks that the schedule says are exact"
+# Passes leave scheduled phases alone, and so may not take away an array that such a phase reads: rows of
+# edges became scratch of other phases, and the scheduled one read what nobody had written.
+cat >rows.weft <<'end'
+program edges(n)
+axis I = n, E(I) = seg, K = 4
+f32 Y[E], Z[E], U[I, K]
+temp f32 V[E, K]
+v: V[e, k] += Y[e]
+z: Z[e] += V[e, k]
+u: U[i, k] += V[e, k]
+end
+try "rows that a scheduled phase reads" 0 weft print --after within --schedule "split u.k 2" rows.weft
+out "            V[e, k] += Y[e]"
+try "rows that nothing else reads" 0 weft print --after within --schedule "split z.k 2" rows.weft
+out "            V[e, k] += Y[e]"
 finish
