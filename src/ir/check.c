@@ -297,6 +297,13 @@ bool ir_runs_once(const Axis *a)
     return a->extent == X_ONE || (a->extent == X_EXPR && ir_const_int(a->size, &n) && n == 1);
 }
 
+/* Whether the variable runs over entries that name one element each: those of a row of a transpose.
+ * How many there are only the data tell, and once.c looks after it. */
+static bool is_transposed(const Var *v)
+{
+    return v->axis->from != NULL && v->axis->from_k >= 0;
+}
+
 /* What a variable of the output hangs on reaches the output through it. */
 static void check_once(Facts *f, const Stmt *s, const Assign *a)
 {
@@ -307,7 +314,8 @@ static void check_once(Facts *f, const Stmt *s, const Assign *a)
         return;
     n = ir_vars(f->p, a->out, reach, 0);
     for (int i = 0; i < s->nbind; i++)
-        if (!has_var(reach, n, s->bind[i]) && !ir_runs_once(s->bind[i]->axis))
+        if (!has_var(reach, n, s->bind[i]) && !ir_runs_once(s->bind[i]->axis) &&
+            !is_transposed(s->bind[i]))
             ir_throw(f->p, ST_CHECK,
                      "= writes each element once, but %s runs over many and does not reach the "
                      "output; use +=, max= or min=",
