@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -121,16 +122,18 @@ static const struct {
 
 enum { NDEFECT = sizeof defects / sizeof *defects };
 
-/* In a process of its own, as the defect may make it crash: that is found, too. */
+/* In a process of its own, as the defect may make it crash or run for ever: that is found, too. */
 static bool is_found(Arena *a, const Batch *b, const Subject *s)
 {
     static const int crash[] = { SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL };
+    const struct rlimit cpu = { .rlim_cur = 5, .rlim_max = 5 }; /* seconds */
     pid_t pid = fork();
     int status = 0;
 
     if (pid == 0) {
         for (size_t i = 0; i < sizeof crash / sizeof *crash; i++)
             signal(crash[i], SIG_DFL);
+        setrlimit(RLIMIT_CPU, &cpu);
         close(2);
         _exit(execute(a, b, s) != NULL ? FOUND : 0);
     }
