@@ -417,8 +417,8 @@ typedef struct weft_info {
 WEFT_API WEFT_MUST weft_status weft_kernel_info(weft_kernel *kernel, weft_info *out);
 
 /* The C text of the kernel.  It is not kept with the code: the first call lowers the program again,
- * and the text then stays until the kernel is freed, or until it is asked for after a run by code for
- * other types, sizes or another schedule.  WEFT_E_LIMIT: there is none. */
+ * and the text then stays until the kernel is freed, or until it is asked for after a run by code
+ * for other types, sizes or another schedule.  WEFT_E_LIMIT: there is none. */
 WEFT_API WEFT_MUST weft_status weft_kernel_source(weft_kernel *kernel, const char **out);
 
 /* The program as C that needs no library: WEFT_SOURCE is a file to compile, WEFT_HEADER declares

@@ -88,9 +88,9 @@ struct Os {
     int (*thread_join)(const Os *, pthread_t);
 };
 extern const Os os_libc;
-/* From now on a fork waits until no thread is in dlopen of os_libc.  Before a fork, handlers run in the
- * reverse order of their registration: a caller whose own handler takes a lock around calls of the
- * library registers it after this, so that both take the two locks in the same order. */
+/* From now on a fork waits until no thread is in dlopen of os_libc.  Before a fork, handlers run in
+ * the reverse order of their registration: a caller whose own handler takes a lock around calls of
+ * the library registers it after this, so that both take the two locks in the same order. */
 void os_watch_forks(void);
 
 /* err.c: the error record.  The first failure is thrown to the trap that the entry point (api/)

@@ -327,7 +327,7 @@ static int libc_seal(const Os *os, int fd)
 }
 
 /* A child of fork inherits the lock of the loader as it is: if another thread held it, the child
- * would wait for ever in its first dlopen.  So a fork waits until no thread is inside the loader. */
+ * would wait for ever in its first dlopen.  So a fork waits until no thread is in the loader. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t loading_once = PTHREAD_ONCE_INIT;
 

@@ -129,7 +129,7 @@ void fmt_entries(Arena *, const FmtPool *, const Prog *, const Env *, const Axis
 void fmt_emit(Text *, const char *name, const FmtUse *);
 int fmt_nlevels(const FmtUse *, int part);
 int fmt_ncoords(const FmtUse *, int part, int level); /* of that axis in the rule */
-/* fill.c: throws ST_CHECK unless the axis, of a program from a text, is the last one of its part. */
+/* fill.c: throws ST_CHECK unless the axis, of a program from a text, is the last of its part. */
 void fmt_check_made(Prog *, const Axis *last);
 /* fill.c: the size that fmt_fill sets for an axis of a format, of which `last` is the last one: its
  * extent, where that is a size that the entries do not have already; or NULL. */

@@ -86,7 +86,8 @@ static bool is_of_part(Parts *s, Expr *cell)
     return s->any;
 }
 
-typedef enum Kind { OTHER, FLAT, ENTRIES, KINDS } Kind; /* of phases: only equal ones can be joined */
+/* Of phases: only phases of one kind can be joined. */
+typedef enum Kind { OTHER, FLAT, ENTRIES, KINDS } Kind;
 
 enum { UNKNOWN_WIDTH = -2 };
 

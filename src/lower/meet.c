@@ -13,7 +13,7 @@
 
 enum { LONG = 1024 }; /* bytes of a row of an entry */
 
-/* Phases keep their numbers: one that has met a later phase is NULL, and `now` tells where it is. */
+/* Phases keep their numbers: one that has met a later phase is NULL, and `now` is its new place. */
 typedef struct Meet {
     Kernel *k;
     Touches *touches; /* by phase */
@@ -79,7 +79,8 @@ static bool is_touched_until(const Meet *m, const Touch *t, int a, int b)
 
     for (int i = 0; i < l->n; i++) {
         int other = now(m, l->phase[i]);
-        const Touch *x = other > a && other <= b ? lower_touch_of(&m->touches[other], t->buf) : NULL;
+        bool between = other > a && other <= b;
+        const Touch *x = between ? lower_touch_of(&m->touches[other], t->buf) : NULL;
 
         if (x != NULL && (t->written || x->written))
             return true;

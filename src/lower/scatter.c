@@ -52,8 +52,8 @@ static int named_by(Cut *c, Expr *out, int *scatter_dim)
 }
 
 /* All stores of a phase name rows by one coordinate.  The plan chooses the number of parts by the
- * number of rows that this coordinate may name; rows that another coordinate names could be far more,
- * and each part would have an array of all of them. */
+ * number of rows that this coordinate may name; rows that another coordinate names could be far
+ * more, and each part would have an array of all of them. */
 static bool note_store(Cut *c, const Node *n, int *k)
 {
     int dim = 0, by = n->out->op == OP_cell ? named_by(c, n->out, &dim) : -1, i = 0;

@@ -264,7 +264,8 @@ static void write_contraction(Text *out, const Spec *s)
     t.layout_out = spec_layout(s, "layout_out");
     t.signs = spec_signs(s);
     t.type = spec_type(s, "type");
-    t.per_item = spec_choice(s, "weights", (const char *const[]){ "element", "item", NULL }, 0) == 1;
+    t.per_item =
+        spec_choice(s, "weights", (const char *const[]){ "element", "item", NULL }, 0) == 1;
     if (s->facts)
         o3_tell_contraction(out, &t);
     else

@@ -161,7 +161,7 @@ cd "$tmp" || exit 1
 mkdir -p "$tmp/r/tests"
 cp "$real"/tests/{run,limit}.sh "$real/tests/limit.c" "$tmp/r/tests/"
 runner() { # LAST-LINE CODE WHAT [TIER]: how a run of the table has to end
-    WEFT_TABLE=$tmp/table bash "$tmp/r/tests/run.sh" "${4:-fast}" >"$tmp/out" 2>&1
+    WEFT_TEST_SEED=${given:-} WEFT_TABLE=$tmp/table bash "$tmp/r/tests/run.sh" "${4:-fast}" >"$tmp/out" 2>&1
     local code=$? last
     last=$(tail -n 1 "$tmp/out")
     [ "$last" = "$1" ] && [ $code = "$2" ] || bad "wanted '$1' and $2, got '$last' and $code: $(cat "$tmp/out")"
@@ -193,7 +193,7 @@ grep -q '^seed [0-9]' "$tmp/out" || bad "the seed is not named: $(cat "$tmp/out"
 grep '^seed' "$tmp/out" >"$tmp/first" && runner '4 passed, 0 failed' 0 "the long tier again" long
 grep -qxF "$(cat "$tmp/first")" "$tmp/out" && bad "two long runs have the same seed"
 rows 'row a fast 9 - "echo seed is \$WEFT_TEST_SEED; [ \$WEFT_TEST_SEED = 7 ]"'
-WEFT_TEST_SEED=7 runner '1 passed, 0 failed' 0 "a seed that is given" fast
+given=7 runner '1 passed, 0 failed' 0 "a seed that is given" fast
 rows 'row tools full 9 - "echo 2 passed, 0 failed; sleep 2; touch tool"; row a full 9 - "[ -e tool ]"'; runner '3 passed, 0 failed' 0 "tools come before all else" full
 rows 'row tools full 9 - false; row a full 9 - true';                            runner '0 passed, 2 failed' 1 "nothing runs without them" full
 rows 'row a fast 9 - "echo 0 passed, 0 failed"';                                 runner '0 passed, 1 failed' 1 "a suite that tests nothing"

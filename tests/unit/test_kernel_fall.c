@@ -249,7 +249,7 @@ TEST(the_text_of_a_program_declares_what_it_defines)
     CHECK_HAS(text, "J_start");
     OK(weft_prog_emit(prog, "c:avx2", WEFT_HEADER, &text));
     CHECK_HAS(text, "int64_t weft_run_spmm(\n    int64_t n_m,");
-    CHECK_HAS(text, "const float *a_B,\n    float *a_C);");
+    CHECK_HAS(text, "const float *a_B,\n    float *a_C,\n    const struct weft_plan_spmm *plan);");
     CHECK_HAS(text, "-mavx2 -mfma");
     CHECK_HAS(text, "c: C[i, k] += A[i, j] * B[j, k]");
     OK(weft_prog_emit(prog, "c", WEFT_SOURCE, &text));
