@@ -193,9 +193,6 @@ void export_put_format(const Export *x, const Axis *first)
     }
 }
 
-/* The value of a coordinate's expression at position `pos` of axis a, as C. */
-static void put_computed(const Export *x, const Axis *a, const char *pos, Expr *e);
-
 static void put_coordinate(const Export *x, const Axis *a, int k, const char *pos)
 {
     const Coord *c = &a->coord[k];
@@ -206,13 +203,13 @@ static void put_coordinate(const Export *x, const Axis *a, int k, const char *po
         put_table(x, c);
         text_f(x->out, "[%s]", pos);
         break;
-    case C_EXPR: put_computed(x, a, pos, c->expr); break;
+    case C_EXPR: export_put_computed(x, a, pos, c->expr); break;
     default: text_f(x->out, "(%s - weft_first(&s_%s, weft_above(&s_%s, %s)))", pos, a->name,
                     a->name, pos);
     }
 }
 
-static void put_computed(const Export *x, const Axis *a, const char *pos, Expr *e)
+void export_put_computed(const Export *x, const Axis *a, const char *pos, Expr *e)
 {
     if (e->op == OP_coord || e->op == OP_loc || e->op == OP_pos) {
         Text at = { .arena = x->arena };
@@ -241,7 +238,7 @@ static void put_computed(const Export *x, const Axis *a, const char *pos, Expr *
            e->op == OP_neg ? "0, " : "");
     for (int i = 0; i < e->nargs; i++) {
         text_str(x->out, i > 0 ? ", " : "");
-        put_computed(x, a, pos, e->arg[i]);
+        export_put_computed(x, a, pos, e->arg[i]);
     }
     text_char(x->out, ')');
 }

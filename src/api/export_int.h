@@ -49,6 +49,11 @@ void export_put_struct(const Export *);
 void export_put_plan_prototypes(const Export *);
 void export_put_plan(const Export *);
 
+/* export_axis.c: an expression of integers as C that cannot fail: what overflows is 0.  Variables in
+ * it are those of axis `a`, at position `pos`, and of the axes above; without variables both may be
+ * NULL. */
+void export_put_computed(const Export *, const Axis *a, const char *pos, Expr *);
+
 /* export_axis.c, export_parts.c: the body of the function that makes the arrays of a planned axis,
  * or a table. */
 void export_put_parts(const Export *, const Axis *);

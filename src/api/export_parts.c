@@ -18,22 +18,6 @@ static bool is_known(const Expr *e)
     return known;
 }
 
-/* As lower_value computes it: what cannot be computed is 0. */
-static void put_known(const Export *x, Expr *e)
-{
-    if (e->nargs == 0) {
-        export_put_extent(x, e);
-        return;
-    }
-    text_f(x->out, "weft_plan_%s(%s", e->op == OP_neg ? "sub" : ir_op[e->op].name,
-           e->op == OP_neg ? "0, " : "");
-    for (int i = 0; i < e->nargs; i++) {
-        text_str(x->out, i > 0 ? ", " : "");
-        put_known(x, e->arg[i]);
-    }
-    text_char(x->out, ')');
-}
-
 /* Whether the starts of an axis are there when the parts of e are made. */
 static bool is_there(const Export *x, const Axis *a, const Axis *e)
 {
@@ -51,9 +35,9 @@ static void put_trips(const Export *x, const Node *n, const Axis *e, const Buf *
 
     if (is_known(n->lo) && is_known(n->hi)) {
         text_str(x->out, "weft_trips(");
-        put_known(x, n->lo);
+        export_put_computed(x, NULL, NULL, n->lo);
         text_str(x->out, ", ");
-        put_known(x, n->hi);
+        export_put_computed(x, NULL, NULL, n->hi);
         text_char(x->out, ')');
     } else if (b == NULL || b == balance || b->of->extent != X_SEG || !is_there(x, b->of, e)) {
         text_str(x->out, "1.0");
