@@ -167,7 +167,7 @@ static int signal_tree(Tree *t, int sig)
     return n;
 }
 
-/* Waits for what has ended; true when the command is among it. */
+/* Reaps the children that have ended; true when the command is one of them. */
 static bool reap(pid_t command, int *status)
 {
     bool ended = false;

@@ -372,9 +372,9 @@ void hold_mark(const Lowered *, const HoldKind *, bool *kept);
 enum {
     PARTS_ROOM = 1 << 16, /* elements of all parts of a sum */
     PARTS_LEAST = 16,     /* parts that a sum may have, however many elements each has */
-    /* Scatters: so many entries for each row of a part's array that it costs little beside them;
-     * and at most so many parts, each of which one thread takes: a power of two, as numbers of
-     * threads mostly are. */
+    /* Scatters: entries for each row of a part's array, so that the array costs little beside the
+     * entries; and the most parts.  One thread takes a part.  The number is a power of two, as
+     * numbers of threads mostly are. */
     PARTS_ROW_ENTRIES = 3,
     PARTS_OF_ROWS = 16
 };

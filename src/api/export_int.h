@@ -49,9 +49,9 @@ void export_put_struct(const Export *);
 void export_put_plan_prototypes(const Export *);
 void export_put_plan(const Export *);
 
-/* export_axis.c: an expression of integers as C that cannot fail: what overflows is 0.  Variables in
- * it are those of axis `a`, at position `pos`, and of the axes above; without variables both may be
- * NULL. */
+/* export_axis.c: prints an integer expression as C that cannot fault: an overflow gives 0.  Its
+ * variables are those of axis `a` at position `pos` and of the axes above it; both may be NULL when
+ * it has no variables. */
 void export_put_computed(const Export *, const Axis *a, const char *pos, Expr *);
 
 /* export_axis.c, export_parts.c: the body of the function that makes the arrays of a planned axis,

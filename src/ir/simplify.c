@@ -113,7 +113,7 @@ static Expr *move_sign(Prog *p, Expr *e)
     return e;
 }
 
-/* x + c; false: e is no such sum of integers. */
+/* Splits x + c into x and the constant c; false when e is not a sum of that form. */
 static bool is_offset(Expr *e, Expr **x, int64_t *c)
 {
     if (e->op != OP_add || e->type != T_i64)

@@ -96,8 +96,8 @@ typedef struct OwnOf { /* the rows of one array, where the rows are a phase's or
     Own own[KINDS];
 } OwnOf;
 
-/* A phase of the kernel, with what is asked of it again and again.  Slots keep their numbers: a
- * phase that is joined to others or comes later leaves an empty one. */
+/* A phase of the kernel, with cached facts about it.  Slots keep their numbers: a phase that is
+ * fused into another or moved behind it leaves an empty slot. */
 typedef struct Slot {
     Node *phase; /* or NULL */
     Kind kind;
@@ -358,7 +358,7 @@ static void own_phase(Prog *p, Slot *a)
     }
 }
 
-/* What is known of both phases holds for the one. */
+/* Merges the cached facts of two phases that become one. */
 static void join_facts(Joins *j, int to, int from, const Buf *parts)
 {
     Slot *a = &j->slot[to], *b = &j->slot[from];

@@ -19,8 +19,8 @@ typedef struct User { /* a phase that reads the rows */
     Node *inner; /* the innermost of all, around its sums */
 } User;
 
-/* What is known of all phases.  They keep their numbers: one that became a part of a later phase is
- * NULL, and `now` tells which. */
+/* Cached facts about all phases.  Phases keep their numbers: a phase that was fused into a later
+ * one is NULL, and `now` is the number of that one. */
 typedef struct Phases {
     Mentions of;
     Touches *touches; /* by phase; made when first asked for */
