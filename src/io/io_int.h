@@ -56,8 +56,9 @@ void io_coo_sort(Arena *, const char *file, IoMatrix *);
 /* real.c: all of the bytes as a number: a decimal, inf, infinity or nan, in either case. */
 bool io_real_parse(Bytes, double *out);
 
-/* inflate.c: RFC 1951.  All of the cursor's bytes must expand to exactly n bytes. */
-void io_inflate(Cursor *, uint8_t *out, size_t n);
+/* inflate.c: RFC 1951, by zlib.  All of the cursor's bytes must expand to exactly n bytes. */
+bool io_can_inflate(void); /* was the library built with zlib? */
+void io_inflate(const Os *, Cursor *, uint8_t *out, size_t n);
 
 /* npz.c */
 uint32_t io_crc32(const uint8_t *p, size_t n);

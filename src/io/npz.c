@@ -300,6 +300,10 @@ static Cursor unpack(Zip *z, Cursor c, const Member *m)
                     "it is stored, but its two sizes differ; the file is damaged");
         return c;
     }
+    if (!io_can_inflate())
+        io_fail(&c, NULL, ST_LIMIT,
+                "it is compressed, and this build of Weft has no zlib to expand it; write the file "
+                "with numpy.savez, which does not compress, or build Weft where CMake finds zlib");
     if (m->size > MAX_RATIO * m->packed + 64)
         io_fail(&c, c.p, ST_PARSE,
                 "it declares %llu bytes packed in %llu, more than deflate can; the file is damaged",
@@ -310,7 +314,7 @@ static Cursor unpack(Zip *z, Cursor c, const Member *m)
                 "the archive expands to more than 4 GiB; write it with numpy.savez, which does "
                 "not compress");
     out = arena_alloc(z->arena, m->size);
-    io_inflate(&c, out, m->size);
+    io_inflate(z->arena->os, &c, out, m->size);
     c.begin = c.p = out;
     c.end = out + m->size;
     return c;

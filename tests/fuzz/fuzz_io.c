@@ -167,12 +167,12 @@ int fuzz_inflate(const uint8_t *p, size_t n)
     again = malloc(size + 1);
     FUZZ_CHECK(out != NULL && again != NULL);
     c = io_cursor(&b.err, "fuzz", (Bytes){ p + (n < 2 ? n : 2), n - (n < 2 ? n : 2) });
-    s = CATCH(&b.err, io_inflate(&c, out, size));
+    s = CATCH(&b.err, io_inflate(&os_libc, &c, out, size));
     if (s == ST_OK) {
         t = (Text){ .arena = &b.arena };
         zip_deflate_fixed(&t, out, size);
         c = io_cursor(&b.err, "again", printed(&t));
-        s = CATCH(&b.err, io_inflate(&c, again, size));
+        s = CATCH(&b.err, io_inflate(&os_libc, &c, again, size));
         FUZZ_CHECK(s == ST_OK && memcmp(out, again, size) == 0);
     }
     free(out);
@@ -385,7 +385,7 @@ static uint32_t checksum(const uint8_t *p, size_t n, bool deflated, size_t size)
         return io_crc32(p, n);
     if (size > sizeof out || setjmp(trap) != 0)
         return 0;
-    io_inflate(&c, out, size);
+    io_inflate(&os_libc, &c, out, size);
     return io_crc32(out, size);
 }
 

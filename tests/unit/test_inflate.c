@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * src/io/inflate.c and crc.c, on streams written bit by bit: numbers lowest bit first, codes
+ * src/io/inflate.c, which uses zlib, and crc.c, on streams written bit by bit: numbers lowest bit first, codes
  * highest bit first, as RFC 1951 puts them in the stream. */
 #include "unit/io_bed.h"
 #include "unit/zip.h"
@@ -26,7 +26,7 @@ static Status inflate(Bed *b, const uint8_t *in, size_t nin, uint8_t *out, size_
 {
     uint8_t *copy = bed_block(in, nin);
     Cursor c = io_cursor(&b->err, "t.npz", (Bytes){ copy, nin });
-    Status s = CATCH(&b->err, io_inflate(&c, out, nout));
+    Status s = CATCH(&b->err, io_inflate(&os_libc, &c, out, nout));
 
     free(copy);
     return s;
@@ -38,6 +38,7 @@ static Status inflate(Bed *b, const uint8_t *in, size_t nin, uint8_t *out, size_
 #define LENGTHS "000 000 100 010 000 000 000 000 000 000 000 000 000 000 000 000 000 010 "
 #define ZEROS_138 "0 1111111 "
 #define ZEROS_118 "0 1101011 "
+#define BAD "are not what deflate gives (" /* and zlib says why */
 
 TEST(streams_of_every_kind_of_block_expand)
 {
@@ -69,6 +70,8 @@ TEST(streams_of_every_kind_of_block_expand)
     uint8_t in[400], out[300];
     Bed b;
 
+    if (!io_can_inflate())
+        return;
     bed_init(&b);
     for (size_t k = 0; k < sizeof good / sizeof *good; k++) {
         size_t nin = pack_bits(good[k].bits, in);
@@ -92,11 +95,11 @@ TEST(a_bad_stream_is_refused_with_the_cause)
         const char *part;
     } bad[] = {
         { "", 1, "end too soon" },
-        { "1 11", 1, "unknown kind" },
+        { "1 11", 1, BAD },
         { "0 10 0000000", 0, "end too soon" },
         { "1 10 01110001", 1, "end too soon" },
         { "1 00 00000 10000000", 1, "end too soon" },
-        { "1 00 00000 1000000000000000 1111111111111111 10000010", 1, "a wrong length" },
+        { "1 00 00000 1000000000000000 1111111111111111 10000010", 1, BAD },
         { "1 00 00000 0100000000000000 1011111111111111 10000010", 2, "end too soon" },
         { "1 00 00000 1000000000000000 0111111111111111 10000010", 0, "longer than declared" },
         { "1 10 01110001 0000000", 0, "longer than declared" },
@@ -106,40 +109,42 @@ TEST(a_bad_stream_is_refused_with_the_cause)
           "00000000 1",
           1, "go on after their end" },
         { "1 00 00000 0000000000000000 1111111111111111 0", 0, "go on after their end" },
-        { "1 10 01110001 0000001 00001 0000000", 4, "before their beginning" },
-        { "1 10 0000001 00000 0000000", 3, "before their beginning" },
+        { "1 10 01110001 0000001 00001 0000000", 4, BAD },
+        { "1 10 0000001 00000 0000000", 3, BAD },
         { "1 10 01110001 0000001 00000 0000000", 3, "longer than declared" },
-        { "1 10 01110001 11000110 00000 0000000", 3, "a reserved length" },
-        { "1 10 01110001 11000111 00000 0000000", 3, "a reserved length" },
-        { "1 10 01110001 0000001 11110 0000000", 4, "a reserved distance" },
-        { "1 10 01110001 0000001 11111 0000000", 4, "a reserved distance" },
+        { "1 10 01110001 11000110 00000 0000000", 3, BAD },
+        { "1 10 01110001 11000111 00000 0000000", 3, BAD },
+        { "1 10 01110001 0000001 11110 0000000", 4, BAD },
+        { "1 10 01110001 0000001 11111 0000000", 4, BAD },
         { "1 10 01110001 0000001 1", 4, "end too soon" },
-        { "1 01 01111 00000 0000", 0, "too many codes" },
-        { "1 01 00000 01111 0000", 0, "too many codes" },
-        { "1 01 00000 00000 0000 000 000 000 000", 0, "impossible set of code lengths" },
-        { "1 01 00000 00000 0000 100 000 000 000", 0, "impossible set of code lengths" },
-        { "1 01 00000 00000 0000 100 100 100 000", 0, "impossible set of code lengths" },
+        { "1 01 01111 00000 0000", 0, BAD },
+        { "1 01 00000 01111 0000", 0, BAD },
+        { "1 01 00000 00000 0000 000 000 000 000", 0, "end too soon" }, /* a code of no lengths */
+        { "1 01 00000 00000 0000 100 000 000 000", 0, BAD },
+        { "1 01 00000 00000 0000 100 100 100 000", 0, BAD },
         /* 0 is 0 and 16 is 1 */
-        { "1 01 00000 00000 0000 100 000 000 100 1 00", 0, "before the first" },
-        { DYNAMIC LENGTHS ZEROS_138 ZEROS_138 "11", 0, "too many code lengths" },
-        { DYNAMIC LENGTHS ZEROS_138 ZEROS_118 "10 11 0", 0, "cannot end" },
+        { "1 01 00000 00000 0000 100 000 000 100 1 00", 0, BAD },
+        { DYNAMIC LENGTHS ZEROS_138 ZEROS_138 "11", 0, BAD },
+        { DYNAMIC LENGTHS ZEROS_138 ZEROS_118 "10 11 0", 0, BAD },
         { DYNAMIC LENGTHS ZEROS_138 "0 0010011", 0, "end too soon" },
         /* three codes of one bit; one of two bits, which leaves codes unused */
-        { DYNAMIC LENGTHS "11 11 " ZEROS_138 "0 1001011 11 10", 0, "set of literal codes" },
+        { DYNAMIC LENGTHS "11 11 " ZEROS_138 "0 1001011 11 10", 0, BAD },
         { "1 01 00000 00000 0111 000 000 100 010 000 000 000 000 000 000 000 000 000 000 000 010 "
           "000 000 " ZEROS_138 ZEROS_118 "11 10 00",
-          0, "set of literal codes" },
+          0, BAD },
         { "1 01 00000 11000 0111 " LENGTHS ZEROS_138 ZEROS_118 "11 11 11 11 10", 0,
-          "set of distance codes" },
+          BAD },
         { "1 01 00000 00000 0111 000 000 100 010 000 000 000 000 000 000 000 000 000 000 000 010 "
           "000 000 " ZEROS_138 "0 0001011 11 11 11 11 11 00",
-          0, "set of distance codes" },
+          0, BAD },
         /* the second bit of a code that has only one */
-        { DYNAMIC LENGTHS ZEROS_138 ZEROS_118 "11 11 1 0000000000000000", 0, "stands for nothing" },
+        { DYNAMIC LENGTHS ZEROS_138 ZEROS_118 "11 11 1 0000000000000000", 0, BAD },
     };
     uint8_t in[400], out[16];
     Bed b;
 
+    if (!io_can_inflate())
+        return;
     bed_init(&b);
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
         size_t n = pack_bits(bad[k].bits, in);
@@ -158,6 +163,8 @@ TEST(long_codes_are_decoded)
     Text plain;
     Bed b;
 
+    if (!io_can_inflate())
+        return;
     bed_init(&b);
     plain = (Text){ .arena = &b.arena };
     zip_put_skewed(&plain);
@@ -174,6 +181,8 @@ TEST(random_bytes_survive_stored_and_fixed_blocks)
     uint64_t seed = 5;
     Bed b;
 
+    if (!io_can_inflate())
+        return;
     bed_init(&b);
     for (int k = 0; k < 50; k++) {
         uint8_t text[700], out[700];
