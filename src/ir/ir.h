@@ -338,6 +338,10 @@ Expr *ir_with_args(Prog *, Expr *, Expr *const *arg); /* the same operator on ot
 /* Calls fn for each node below e, children first, that this memo has not met yet. */
 typedef void Visit(Expr *, void *ctx);
 void ir_visit(Prog *, Expr *, Visit *, void *ctx, Memo *met);
+/* Whether the test holds for a node of e; stops at the first, and tests a shared node once (a few
+ * times, where e is small). */
+typedef bool ExprTest(Expr *, const void *ctx);
+bool ir_any(Prog *, Expr *, ExprTest *, const void *ctx);
 /* Calls ir_visit on all expressions of an assign: output, value, guard, companions. */
 void ir_visit_assign(Prog *, const Assign *, Visit *, void *ctx, Memo *met);
 /* Adds to the set out[0..n) the variables of e and those that they hang on; the new n. */

@@ -253,16 +253,15 @@ static Expr *same(Prog *p, Expr *e, void *ctx)
 
 typedef struct Bound {
     Prog *p;
-    bool *local; /* by id: is bound somewhere before */
-    int n;
+    Memo local; /* uses of locals that are bound somewhere before */
 } Bound;
 
-static bool is_bound_again(Bound *b, const Local *l)
+static bool is_bound_again(Bound *b, Local *l)
 {
-    bool again = l->id < b->n && b->local[l->id];
+    Expr *use = loop_use(b->p, l), **met = ir_memo(b->p, &b->local, use);
+    bool again = *met != NULL;
 
-    if (l->id < b->n)
-        b->local[l->id] = true;
+    *met = use;
     return again;
 }
 
@@ -322,7 +321,7 @@ static Node *rename_locals(Prog *p, const Node *n, Memo *memo)
 
 Node *loop_fresh(Prog *p, const Node *n)
 {
-    Bound b = { p, arena_array(p->arena, p->nlocal, 1), p->nlocal };
+    Bound b = { .p = p };
     Memo memo = { 0 };
     Node *c = rename_locals(p, bound_once(&b, loop_node(p, n)), &memo);
 

@@ -6,6 +6,7 @@
 #include "ir/loop.h"
 
 #include <limits.h>
+#include <stdlib.h>
 
 static bool mentions(Expr *e, const Local *l)
 {
@@ -71,108 +72,210 @@ bool loop_is_near(const LoopIndex *a, const LoopIndex *b)
     return same;
 }
 
-static int find(const LoopIndex *x, int n, const int *window, const LoopIndex *like, int64_t at)
+typedef struct Near { /* indices by what they have in common, and by their constants */
+    const LoopIndex *x;
+    int n;
+    int *kind; /* of each the first one that is near it */
+    uint32_t cap;
+    int *head, *next; /* those of one hash, in ascending order */
+} Near;
+
+static uint32_t slot_of(const Near *m, uint64_t h)
 {
-    for (int i = 0; i < n; i++)
-        if (window[i] < 0 && x[i].constant == at && loop_is_near(&x[i], like))
+    return (uint32_t)(h & (m->cap - 1));
+}
+
+static uint64_t hash_of_kind(const LoopIndex *x)
+{
+    uint64_t h = hash_int(hash_int(0, (uint64_t)x->stride), (uint64_t)x->n);
+
+    h = hash_int(h, x->buf == NULL ? 0 : (uint64_t)x->buf->id + 1);
+    for (int i = 0; i < x->n; i++)
+        h = hash_int(hash_int(h, x->leaf[i]->id), (uint64_t)x->times[i]);
+    return h;
+}
+
+static uint32_t slot_at(const Near *m, int kind, int64_t constant)
+{
+    return slot_of(m, hash_int(hash_int(0, (uint64_t)kind), (uint64_t)constant));
+}
+
+static void empty_slots(Near *m)
+{
+    for (uint32_t i = 0; i < m->cap; i++)
+        m->head[i] = -1;
+}
+
+static void push(Near *m, uint32_t slot, int i)
+{
+    m->next[i] = m->head[slot];
+    m->head[slot] = i;
+}
+
+static void find_kinds(Near *m)
+{
+    empty_slots(m);
+    for (int i = 0; i < m->n; i++) {
+        uint32_t slot = slot_of(m, hash_of_kind(&m->x[i]));
+        int k = m->head[slot];
+
+        while (k >= 0 && !loop_is_near(&m->x[k], &m->x[i]))
+            k = m->next[k];
+        m->kind[i] = k < 0 ? i : k;
+        if (k < 0)
+            push(m, slot, i);
+    }
+}
+
+static Near near_of(Prog *p, const LoopIndex *x, int n)
+{
+    Near m = { .x = x, .n = n, .cap = 8 };
+
+    while (m.cap < 2 * (uint32_t)n)
+        m.cap *= 2;
+    m.kind = arena_array(p->arena, n, sizeof *m.kind);
+    m.next = arena_array(p->arena, n, sizeof *m.next);
+    m.head = arena_array(p->arena, m.cap, sizeof *m.head);
+    find_kinds(&m);
+    empty_slots(&m);
+    for (int i = n - 1; i >= 0; i--)
+        push(&m, slot_at(&m, m.kind[i], x[i].constant), i);
+    return m;
+}
+
+/* The first one of a kind with this constant that is not in a window (NULL: there are none). */
+static int find(const Near *m, const int *window, int kind, int64_t constant)
+{
+    for (int i = m->head[slot_at(m, kind, constant)]; i >= 0; i = m->next[i])
+        if (m->kind[i] == kind && m->x[i].constant == constant &&
+            (window == NULL || window[i] < 0))
             return i;
     return -1;
 }
 
-/* The lowest of those that are near x[i] and in no window. */
-static int lowest(const LoopIndex *x, int n, const int *window, const bool *alone, int i)
+typedef struct Spot {
+    int64_t constant;
+    int kind, i;
+} Spot;
+
+static int compare_spots(const void *a, const void *b)
 {
-    for (int k = 0; k < n; k++)
-        if (window[k] < 0 && !alone[k] && loop_is_near(&x[k], &x[i]) &&
-            x[k].constant < x[i].constant)
-            i = k;
-    return i;
+    const Spot *x = a, *y = b;
+
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    if (x->constant != y->constant)
+        return x->constant < y->constant ? -1 : 1;
+    return x->i < y->i ? -1 : x->i > y->i;
 }
 
+/* Those of each kind by rising constant; from[kind] becomes the first of them. */
+static Spot *sorted_spots(Prog *p, const Near *m, int *from)
+{
+    Spot *spot = arena_array(p->arena, m->n, sizeof *spot);
+
+    for (int i = 0; i < m->n; i++)
+        spot[i] = (Spot){ m->x[i].constant, m->kind[i], i };
+    if (m->n > 0)
+        qsort(spot, (size_t)m->n, sizeof *spot, compare_spots);
+    for (int i = m->n - 1; i >= 0; i--)
+        from[spot[i].kind] = i;
+    return spot;
+}
+
+/* From the lowest of its kind on that is in no window: as many neighbours as a window has, or it
+ * stays alone. */
 void loop_windows(Prog *p, const LoopIndex *x, int n, int *window)
 {
     bool *alone = arena_array(p->arena, n, sizeof *alone);
+    int *from = arena_array(p->arena, n, sizeof *from);
+    Near m = near_of(p, x, n);
+    const Spot *spot = sorted_spots(p, &m, from);
 
     for (int i = 0; i < n; i++)
         window[i] = -1;
     for (int i = 0; i < n;) {
-        int first = lowest(x, n, window, alone, i), all = 0;
+        int kind = m.kind[i], all = 0, first;
 
         if (window[i] >= 0 || alone[i] || x[i].stride < 2 || x[i].stride > LOOP_WINDOW) {
             i++;
             continue;
         }
-        while (all < x[i].stride && find(x, n, window, &x[i], x[first].constant + all) >= 0)
+        while (window[spot[from[kind]].i] >= 0 || alone[spot[from[kind]].i])
+            from[kind]++;
+        first = spot[from[kind]].i;
+        while (all < x[i].stride && find(&m, window, kind, x[first].constant + all) >= 0)
             all++;
         alone[first] = all < x[i].stride;
         for (int k = 0; k < all && !alone[first]; k++)
-            window[find(x, n, window, &x[i], x[first].constant + k)] = first;
+            window[find(&m, window, kind, x[first].constant + k)] = first;
     }
 }
 
 /* From a cell on: how many neighbours there are, one after the other. */
-static int run_from(const LoopIndex *x, int n, const int *first, int i)
+static int run_from(const Near *m, int i)
 {
     int all = 1;
 
-    while (find(x, n, first, &x[i], x[i].constant + all) >= 0)
+    while (find(m, NULL, m->kind[i], m->x[i].constant + all) >= 0)
         all++;
     return all;
 }
 
 void loop_columns(Prog *p, const LoopIndex *x, int n, int lanes, int *first)
 {
-    int *none = arena_array(p->arena, n, sizeof *none), steps = 0;
+    Near m = near_of(p, x, n);
+    int steps = 0;
 
     while (lanes >> steps > 1)
         steps++;
     for (int i = 0; i < n; i++)
-        first[i] = none[i] = -1;
+        first[i] = -1;
     for (int i = 0; i < n; i++) {
         int all, rest;
 
-        if (x[i].stride < lanes || find(x, n, none, &x[i], x[i].constant - 1) >= 0)
+        if (x[i].stride < lanes || find(&m, NULL, m.kind[i], x[i].constant - 1) >= 0)
             continue;
-        all = run_from(x, n, none, i);
+        all = run_from(&m, i);
         rest = all % lanes;
         if (all < lanes || 2 * rest <= steps + 1)
             all -= rest;
         for (int k = 0; k < all; k++) {
             int from = k - k % lanes <= all - lanes ? k - k % lanes : all - lanes;
 
-            first[find(x, n, none, &x[i], x[i].constant + k)] =
-                find(x, n, none, &x[i], x[i].constant + from);
+            first[find(&m, NULL, m.kind[i], x[i].constant + k)] =
+                find(&m, NULL, m.kind[i], x[i].constant + from);
         }
     }
 }
 
-/* Whether the element is in a row of its own for each iteration, and the last one of it that is
- * used. */
-static bool is_last(const LoopIndex *x, int n, int i)
+/* Whether an element is in a row of its own for each iteration. */
+static bool is_in_row(const LoopIndex *x)
 {
-    bool last = x[i].n == 0 && x[i].stride > 1 && x[i].constant >= 0 &&
-                x[i].constant < x[i].stride && x[i].constant < INT_MAX;
-
-    for (int k = 0; k < n && last; k++)
-        last = !loop_is_near(&x[k], &x[i]) || x[k].constant <= x[i].constant;
-    return last;
+    return x->n == 0 && x->stride > 1 && x->constant >= 0 && x->constant < x->stride &&
+           x->constant < INT_MAX;
 }
 
 LoopIndex *loop_gaps(Prog *p, const LoopIndex *x, int n, int **like, int *count)
 {
     LoopIndex *gap = NULL;
-    int *none = arena_array(p->arena, n, sizeof *none), cap = 0, cap_like = 0;
+    Near m = near_of(p, x, n);
+    int *used = arena_array(p->arena, n, sizeof *used), cap = 0, cap_like = 0;
+    int64_t *last = arena_array(p->arena, n, sizeof *last);
 
     *count = 0;
-    for (int i = 0; i < n; i++)
-        none[i] = -1;
     for (int i = 0; i < n; i++) {
-        int used = 0;
+        int k = m.kind[i];
 
-        for (int k = 0; k < n && is_last(x, n, i); k++)
-            used += loop_is_near(&x[k], &x[i]);
-        for (int64_t at = 0; used > x[i].constant / 2 && at < x[i].constant; at++) {
-            if (find(x, n, none, &x[i], at) >= 0)
+        last[k] = used[k] == 0 || x[i].constant > last[k] ? x[i].constant : last[k];
+        used[k]++;
+    }
+    for (int i = 0; i < n; i++) {
+        bool ends = is_in_row(&x[i]) && x[i].constant == last[m.kind[i]] &&
+                    used[m.kind[i]] > x[i].constant / 2;
+
+        for (int64_t at = 0; ends && at < x[i].constant; at++) {
+            if (find(&m, NULL, m.kind[i], at) >= 0)
                 continue;
             gap = arena_grow(p->arena, gap, *count, &cap, sizeof *gap);
             *like = arena_grow(p->arena, *like, *count, &cap_like, sizeof **like);

@@ -19,6 +19,8 @@ typedef struct Tree {
     Uses u;
     bool *assigned;     /* by Local.id: by a store */
     int *buf_n, *aux_n; /* names given in this phase to elements of an array: by id */
+    int **named; /* those of the two that are not 0 */
+    int nnamed, cap_named;
     Name *name;
     int nname, cap_name;
     int indent;
@@ -104,6 +106,10 @@ static const char *name_shared(Tree *t, Expr *e)
     for (const char *c = e->buf->name; *c != 0; c++)
         text_char(&stem, *c == '.' ? '_' : ir_is_capital(*c) ? (char)(*c - 'A' + 'a') : *c);
     n = e->buf->id < LOOP_OWN ? &t->buf_n[e->buf->id] : &t->aux_n[e->buf->id - LOOP_OWN];
+    if (*n == 0) {
+        t->named = arena_grow(t->o.p->arena, t->named, t->nnamed, &t->cap_named, sizeof *t->named);
+        t->named[t->nnamed++] = n;
+    }
     return name_expr(t, e, stem.s, (*n)++);
 }
 
@@ -299,8 +305,8 @@ static void print_phase(Tree *t, Node *n)
 {
     const Buf *weight = loop_balance(n);
 
-    memset(t->buf_n, 0, (size_t)t->o.p->nbuf * sizeof *t->buf_n);
-    memset(t->aux_n, 0, (size_t)t->o.p->naux * sizeof *t->aux_n);
+    while (t->nnamed > 0)
+        *t->named[--t->nnamed] = 0;
     t->u.others = 0;
     text_f(t->o.out, "phase %s%s", n->label, n->scheduled ? " scheduled" : "");
     if (n->kind == N_FOR && n->how == FOR_PARALLEL) {

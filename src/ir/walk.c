@@ -98,6 +98,39 @@ void ir_visit(Prog *p, Expr *e, Visit *fn, void *ctx, Memo *met)
     fn(e, ctx);
 }
 
+enum { SMALL_TREE = 32 }; /* nodes that are walked faster than looked up */
+
+static bool any_in_tree(Expr *e, ExprTest *test, const void *ctx)
+{
+    bool any = test(e, ctx);
+
+    for (int i = 0; i < e->nargs && !any; i++)
+        any = any_in_tree(e->arg[i], test, ctx);
+    return any;
+}
+
+static bool any_unmet(Prog *p, Expr *e, ExprTest *test, const void *ctx, Memo *met)
+{
+    bool any;
+
+    if (e->tree <= SMALL_TREE)
+        return any_in_tree(e, test, ctx);
+    if (*ir_memo(p, met, e) != NULL)
+        return false;
+    *ir_memo(p, met, e) = e;
+    any = test(e, ctx);
+    for (int i = 0; i < e->nargs && !any; i++)
+        any = any_unmet(p, e->arg[i], test, ctx, met);
+    return any;
+}
+
+bool ir_any(Prog *p, Expr *e, ExprTest *test, const void *ctx)
+{
+    Memo met = { 0 };
+
+    return any_unmet(p, e, test, ctx, &met);
+}
+
 void ir_visit_assign(Prog *p, const Assign *a, Visit *fn, void *ctx, Memo *met)
 {
     if (a->guard != NULL)
