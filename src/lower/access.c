@@ -24,7 +24,9 @@ void pos_begin(Pos *c, Scope *s, const char *label)
 
 static void enter(Pos *c, Scope *s, Expr *cond)
 {
-    *s = (Scope){ .path = lower_both(c->p, c->scope->path, cond), .outer = c->scope };
+    *s = (Scope){ .path = lower_both(c->p, c->scope->path, cond),
+                  .outer = c->scope,
+                  .depth = c->scope->depth + 1 };
     c->scope = s;
 }
 
@@ -33,8 +35,15 @@ static void leave(Pos *c)
     c->scope = c->scope->outer;
 }
 
+/* What is being lowered holds only in scopes of this depth. */
+static void depend_on(Pos *c, int depth)
+{
+    c->tested_at = depth > c->tested_at ? depth : c->tested_at;
+}
+
 static void require(Pos *c, Expr *cond, Fault fault)
 {
+    depend_on(c, c->scope->depth);
     if (c->scope->path != NULL)
         cond = ir_op2(c->p, OP_or, ir_op1(c->p, OP_not, c->scope->path), cond);
     if (*ir_memo(c->p, &c->once, cond) != NULL)
@@ -104,6 +113,7 @@ static Expr *search_once(Pos *c, Expr *find)
     Expr *value = find, **known, *use;
     Local *l;
 
+    depend_on(c, c->scope->depth);
     if (c->scope->path != NULL)
         value = ir_node(c->p, OP_select, (Expr *[]){ c->scope->path, find, ir_int(c->p, -1) }, 3);
     known = ir_memo(c->p, &c->once, value);
@@ -293,7 +303,7 @@ static bool can_overflow(Expr *e)
     return e->type == T_i64 && ((e->op >= OP_neg && e->op <= OP_mod) || e->op == OP_abs);
 }
 
-static Expr *value(Pos *c, Expr *e);
+static Expr *untested(Pos *c, Expr *e);
 
 /* Any other operator.  Integer arithmetic is tested as a whole, by whoever asked for it. */
 static Expr *operate(Pos *c, Expr *e)
@@ -301,7 +311,7 @@ static Expr *operate(Pos *c, Expr *e)
     Expr *arg[3];
 
     for (int i = 0; i < e->nargs; i++)
-        arg[i] = can_overflow(e) && can_overflow(e->arg[i]) ? value(c, e->arg[i])
+        arg[i] = can_overflow(e) && can_overflow(e->arg[i]) ? untested(c, e->arg[i])
                                                             : pos_expr(c, e->arg[i]);
     return e->nargs == 0 ? e : ir_node(c->p, (Op)e->op, arg, e->nargs);
 }
@@ -328,15 +338,42 @@ static Expr *value(Pos *c, Expr *e)
     }
 }
 
+/* What a scope has for an expression, lowered with or without the test of its arithmetic. */
+static Expr **known(Pos *c, Scope *s, Expr *e, bool test)
+{
+    return ir_memo(c->p, test ? &s->done : &s->untested, e);
+}
+
+/* Kept by the outermost scope that it holds in. */
+static Expr *lowered(Pos *c, Expr *e, bool test)
+{
+    int around = c->tested_at;
+    Expr *to;
+    Scope *s;
+
+    for (s = c->scope; s != NULL; s = s->outer)
+        if ((to = *known(c, s, e, test)) != NULL) {
+            depend_on(c, s->depth);
+            return to;
+        }
+    c->tested_at = 0;
+    to = value(c, e);
+    if (test && can_overflow(e))
+        require(c, ir_op1(c->p, OP_fits, to), FAULT_OVERFLOW);
+    for (s = c->scope; s->depth > c->tested_at; s = s->outer)
+        ;
+    *known(c, s, e, test) = to;
+    c->tested_at = around;
+    depend_on(c, s->depth);
+    return to;
+}
+
+static Expr *untested(Pos *c, Expr *e)
+{
+    return lowered(c, e, false);
+}
+
 Expr *pos_expr(Pos *c, Expr *e)
 {
-    Expr *to;
-
-    for (Scope *s = c->scope; s != NULL; s = s->outer)
-        if ((to = *ir_memo(c->p, &s->done, e)) != NULL)
-            return to;
-    to = value(c, e);
-    if (can_overflow(e))
-        require(c, ir_op1(c->p, OP_fits, to), FAULT_OVERFLOW);
-    return *ir_memo(c->p, &c->scope->done, e) = to;
+    return lowered(c, e, true);
 }

@@ -164,9 +164,11 @@ static bool pays(Items *t, int lanes)
         count(t, t->phase->body[i]->value);
         add_row(t, &t->store, t->phase->body[i]->out);
     }
+    if (t->operations > MOST)
+        return false;
     fill_gaps(t, &t->load);
     single = singles(t, &t->load, lanes) + singles(t, &t->store, lanes);
-    return t->operations > 2 * single && t->operations <= MOST;
+    return t->operations > 2 * single;
 }
 
 static bool can_be_items(Items *t)

@@ -419,14 +419,24 @@ static void lower_part(Pos *c, const Stmt *s, const Assign *a, int n)
 
 /* Assigns to one buffer go one after the other: elements see the terms of the first before those
  * of the second, and an element may be another instance's. */
-static bool may_fuse(const Stmt *s)
+static bool may_fuse(Pos *c, const Stmt *s)
 {
-    for (int i = 0; i < s->nassign; i++)
-        for (int k = 0; k < i; k++)
-            if (s->assign[i].out->buf == s->assign[k].out->buf)
-                return false;
+    c->round++;
+    for (int i = 0; i < s->nassign; i++) {
+        int *written = &c->written[s->assign[i].out->buf->id];
+
+        if (*written == c->round)
+            return false;
+        *written = c->round;
+    }
     return true;
 }
+
+/* What begins or ends with a statement: lists of ids, each in ascending order. */
+typedef struct Ids {
+    int *first; /* by statement: its first id, or -1 */
+    int *next;  /* by id */
+} Ids;
 
 typedef struct Turns { /* by Buf.id: first and last statement that writes it */
     int *first, *last;
@@ -466,6 +476,21 @@ static Turns turns_of(Pos *c)
     return t;
 }
 
+/* The ids of n things that belong to statements, `of` tells which. */
+static Ids ids_by_statement(const Prog *p, const int *of, int n)
+{
+    Ids ids = { arena_array(p->arena, p->nstmt, sizeof(int)),
+                arena_array(p->arena, n, sizeof(int)) };
+
+    memset(ids.first, -1, (size_t)p->nstmt * sizeof(int));
+    for (int id = n - 1; id >= 0; id--)
+        if (of[id] >= 0) {
+            ids.next[id] = ids.first[of[id]];
+            ids.first[of[id]] = id;
+        }
+    return ids;
+}
+
 /* The statement without what it inserts: that is collected, and done after it. */
 static Stmt only_stores(Pos *c, const Stmt *s)
 {
@@ -496,7 +521,7 @@ static void lower_stores(Pos *c, const Stmt *s)
     for (int k = 0; k < s->nassign; k++)
         if (s->assign[k].op == A_SET && s->assign[k].once == ONCE_TESTED)
             lower_test(c, s, &s->assign[k]);
-    if (s->nassign > 0 && may_fuse(s))
+    if (s->nassign > 0 && may_fuse(c, s))
         lower_part(c, s, s->assign, s->nassign);
     else
         for (int k = 0; k < s->nassign; k++)
@@ -506,11 +531,16 @@ static void lower_stores(Pos *c, const Stmt *s)
 Kernel *lower_positions(Prog *p)
 {
     Pos c = { .p = p, .kernel = arena_alloc(p->arena, sizeof(Kernel)) };
+    Ids begins, ends, builds;
     Turns t;
 
     ir_judge_once(p);
     c.tested = arena_array(p->arena, p->nbuf, sizeof *c.tested);
+    c.written = arena_array(p->arena, p->nbuf, sizeof *c.written);
     t = turns_of(&c);
+    begins = ids_by_statement(p, t.first, p->nbuf);
+    ends = ids_by_statement(p, t.last, p->nbuf);
+    builds = ids_by_statement(p, t.built, p->naxis);
     c.kernel->p = p;
     c.var = arena_array(p->arena, p->nvar, sizeof *c.var);
     c.acc = arena_array(p->arena, p->nbuf, sizeof *c.acc);
@@ -519,16 +549,13 @@ Kernel *lower_positions(Prog *p)
     for (int i = 0; i < p->nstmt; i++) {
         Stmt s = only_stores(&c, p->stmt[i]);
 
-        for (int b = 0; b < p->nbuf; b++)
-            if (t.first[b] == i)
-                begin_buffer(&c, p->buf[b]);
+        for (int b = begins.first[i]; b >= 0; b = begins.next[b])
+            begin_buffer(&c, p->buf[b]);
         lower_stores(&c, &s);
-        for (int a = 0; a < p->naxis; a++)
-            if (t.built[a] == i)
-                pos_build(&c, p->axis[a]);
-        for (int b = 0; b < p->nbuf; b++)
-            if (t.last[b] == i)
-                end_buffer(&c, p->buf[b]);
+        for (int a = builds.first[i]; a >= 0; a = builds.next[a])
+            pos_build(&c, p->axis[a]);
+        for (int b = ends.first[i]; b >= 0; b = ends.next[b])
+            end_buffer(&c, p->buf[b]);
     }
     lower_reach(c.kernel);
     lower_done(c.kernel, STAGE_POSITIONS);

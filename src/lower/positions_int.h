@@ -8,11 +8,15 @@
 #include "lower/lower_int.h"
 
 /* What is evaluated under a condition, and is tested only under it.  What an outer scope has
- * lowered holds in the inner ones. */
+ * lowered holds in the inner ones.  An expression that needs no test under the condition of a scope
+ * is kept by an outer one, so that other branches find it: each shared expression is lowered once
+ * for all conditions, unless it has to be tested under each. */
 typedef struct Scope {
-    Expr *path; /* or NULL: always */
-    Memo done;  /* expressions of coordinates to those of positions */
+    Expr *path;    /* or NULL: always */
+    Memo done;     /* expressions of coordinates to those of positions */
+    Memo untested; /* the same of integer arithmetic that is part of more, and tested with it */
     struct Scope *outer;
+    int depth; /* scopes around it */
 } Scope;
 
 typedef struct Pos {
@@ -21,6 +25,7 @@ typedef struct Pos {
     Entry **var;     /* by Var.id: its entry */
     NodeList checks; /* and lets, to be done before what is being lowered */
     Scope *scope;
+    int tested_at; /* depth of the innermost scope whose condition the last value depends on */
     Memo once; /* searches to their local; conditions that are tested, to themselves */
     int work;  /* expressions lowered so far */
     const char *label;
@@ -28,6 +33,8 @@ typedef struct Pos {
     Buf **acc, **hit; /* by Buf.id: its accumulator of a wider type, its marks; or NULL */
     bool *tested;     /* by Buf.id: the run tests that = sets each element once, */
     Buf **set;        /* and this marks what it has set */
+    int *written; /* by Buf.id: the round that met it last, */
+    int round;    /* one for each statement */
     bool tests;       /* what is lowered marks elements that = will set, and sets none */
 } Pos;
 
