@@ -9,16 +9,23 @@
 
 enum { MOST_FIRST = 64 }; /* first values in an iteration that are written out */
 
-typedef struct Touched { /* an array */
-    const Buf *buf;
-    bool written;
-    Expr *width; /* of its rows; NULL: some element is of no row of its own */
-} Touched;
-
 typedef struct Cells { /* elements */
     Expr **cell;
     int n, cap;
 } Cells;
+
+typedef struct Touched { /* an array */
+    const Buf *buf;
+    bool written;
+    bool added;  /* by a part that does more than give first values */
+    Expr *width; /* of its rows; NULL: some element is of no row of its own */
+    Cells read;
+} Touched;
+
+typedef struct Index { /* what a group touches, by the number of the array */
+    int *at, *round; /* its place, if it was met in this round */
+    int now;
+} Index;
 
 typedef struct Part { /* a phase of the group */
     Node *phase;      /* as it was */
@@ -30,11 +37,27 @@ typedef struct Group {
     Prog *p;
     Part *part;
     int n, cap;
+    Part *kind; /* one of each of the parts that differ in lanes, registers or `first` */
+    int nkind, cap_kind;
     Touched *touched;
     int ntouched, cap_touched;
-    Cells read;  /* of all its parts */
+    Index *index;
     Memo stored; /* elements: to themselves */
 } Group;
+
+static Index new_index(const Prog *p)
+{
+    int n = p->nbuf + p->naux;
+
+    return (Index){ .at = arena_array(p->arena, n, sizeof(int)),
+                    .round = arena_array(p->arena, n, sizeof(int)) };
+}
+
+static Group empty_group(Prog *p, Index *index)
+{
+    index->now++;
+    return (Group){ .p = p, .index = index };
+}
 
 static bool is_straight(const Node *n)
 {
@@ -125,63 +148,77 @@ static Expr *width_of(Prog *p, Expr *index, Expr *row)
     return NULL;
 }
 
-static Touched *find(Group *g, const Buf *b)
+static Touched *find(const Group *g, const Buf *b)
 {
-    for (int i = 0; i < g->ntouched; i++)
-        if (g->touched[i].buf == b)
-            return &g->touched[i];
-    return NULL;
+    int n = b->id < LOOP_OWN ? b->id : g->p->nbuf + b->id - LOOP_OWN;
+
+    return g->index->round[n] == g->index->now ? &g->touched[g->index->at[n]] : NULL;
 }
 
-static void touch(Group *g, Expr *cell, Expr *row, bool written)
+static Touched *add_touched(Group *g, const Buf *b, Expr *width)
+{
+    int n = b->id < LOOP_OWN ? b->id : g->p->nbuf + b->id - LOOP_OWN;
+
+    g->touched =
+        arena_grow(g->p->arena, g->touched, g->ntouched, &g->cap_touched, sizeof *g->touched);
+    g->touched[g->ntouched] = (Touched){ .buf = b, .width = width };
+    g->index->round[n] = g->index->now;
+    g->index->at[n] = g->ntouched;
+    return &g->touched[g->ntouched++];
+}
+
+static Touched *touch(Group *g, Expr *cell, Expr *row)
 {
     Expr *width = width_of(g->p, cell->arg[0], row);
     Touched *t = find(g, cell->buf);
 
-    if (t == NULL) {
-        g->touched =
-            arena_grow(g->p->arena, g->touched, g->ntouched, &g->cap_touched, sizeof *g->touched);
-        t = &g->touched[g->ntouched++];
-        *t = (Touched){ cell->buf, false, width };
-    }
-    t->written = t->written || written;
+    if (t == NULL)
+        t = add_touched(g, cell->buf, width);
     t->width = t->width == width ? width : NULL;
+    return t;
 }
+
+static void add_cell(Prog *p, Cells *c, Expr *e)
+{
+    c->cell = arena_grow(p->arena, c->cell, c->n, &c->cap, sizeof *c->cell);
+    c->cell[c->n++] = e;
+}
+
+typedef struct Look {
+    Group *g;
+    Expr *row;
+} Look;
 
 static void see_read(Expr *e, void *ctx)
 {
-    Group *g = ctx;
+    Look *l = ctx;
 
-    if (e->op != OP_cell)
-        return;
-    g->read.cell =
-        arena_grow(g->p->arena, g->read.cell, g->read.n, &g->read.cap, sizeof *g->read.cell);
-    g->read.cell[g->read.n++] = e;
+    if (e->op == OP_cell)
+        add_cell(l->g->p, &touch(l->g, e, l->row)->read, e);
 }
 
 /* What the nodes of a part touch. */
-static Group seen_in(Prog *p, const Part *part, Expr *row)
+static Group seen_in(Prog *p, const Part *part, Expr *row, Index *index)
 {
-    Group g = { .p = p };
+    Group g = empty_group(p, index);
+    Look l = { &g, row };
     Memo met = { 0 };
 
     for (int i = 0; i < part->body.n; i++) {
         const Node *n = part->body.node[i];
 
-        ir_visit(p, n->value, see_read, &g, &met);
+        ir_visit(p, n->value, see_read, &l, &met);
         if (n->kind != N_STORE)
             continue;
-        touch(&g, n->out, row, true);
-        ir_visit(p, n->out->arg[0], see_read, &g, &met);
+        touch(&g, n->out, row)->written = true;
+        ir_visit(p, n->out->arg[0], see_read, &l, &met);
         *ir_memo(p, &g.stored, n->out) = n->out;
     }
-    for (int i = 0; i < g.read.n; i++)
-        touch(&g, g.read.cell[i], row, false);
     return g;
 }
 
 /* Whether each iteration of the two touches rows of its own in what one of them writes. */
-static bool are_apart(Group *g, const Group *more)
+static bool are_apart(const Group *g, const Group *more)
 {
     for (int i = 0; i < more->ntouched; i++) {
         const Touched *b = &more->touched[i], *a = find(g, b->buf);
@@ -192,16 +229,25 @@ static bool are_apart(Group *g, const Group *more)
     return true;
 }
 
-/* A phase reads of what it writes only elements that it stores to. */
-static bool reads_stored(Group *g, Group *more, const Cells *read)
+static bool are_stored(Group *g, Group *more, const Cells *read)
 {
-    for (int i = 0; i < read->n; i++) {
-        Expr *e = read->cell[i];
-        const Touched *a = find(g, e->buf), *b = find(more, e->buf);
-        bool written = (a != NULL && a->written) || (b != NULL && b->written);
+    for (int i = 0; i < read->n; i++)
+        if (*ir_memo(g->p, &g->stored, read->cell[i]) == NULL &&
+            *ir_memo(g->p, &more->stored, read->cell[i]) == NULL)
+            return false;
+    return true;
+}
 
-        if (written && *ir_memo(g->p, &g->stored, e) == NULL &&
-            *ir_memo(g->p, &more->stored, e) == NULL)
+/* Both read of what one of them writes only elements that are stored to.  Of what the group writes
+ * already that is known for what it reads. */
+static bool read_stored(Group *g, Group *more)
+{
+    for (int i = 0; i < more->ntouched; i++) {
+        const Touched *b = &more->touched[i], *a = find(g, b->buf);
+        bool written = a != NULL && a->written;
+
+        if ((b->written && a != NULL && !written && !are_stored(g, more, &a->read)) ||
+            ((b->written || written) && !are_stored(g, more, &b->read)))
             return false;
     }
     return true;
@@ -221,41 +267,55 @@ static bool have_same_lanes(const Part *a, const Part *b)
            (a->first && (b->first || y == 1)) || (b->first && x == 1);
 }
 
+static bool is_of_kind(const Part *a, const Part *b)
+{
+    return a->phase->lanes == b->phase->lanes && a->phase->regs == b->phase->regs &&
+           a->first == b->first;
+}
+
 static bool has_range_of(const Group *g, const Part *part)
 {
-    for (int i = 0; i < g->n; i++)
-        if (g->part[i].phase->lo != part->phase->lo || g->part[i].phase->hi != part->phase->hi ||
-            !have_same_lanes(&g->part[i], part))
+    if (g->n > 0 && (g->part[0].phase->lo != part->phase->lo ||
+                     g->part[0].phase->hi != part->phase->hi))
+        return false;
+    for (int i = 0; i < g->nkind; i++)
+        if (!have_same_lanes(&g->kind[i], part))
             return false;
     return true;
+}
+
+static void take_kind(Group *g, const Part *part)
+{
+    for (int i = 0; i < g->nkind; i++)
+        if (is_of_kind(&g->kind[i], part))
+            return;
+    g->kind = arena_grow(g->p->arena, g->kind, g->nkind, &g->cap_kind, sizeof *g->kind);
+    g->kind[g->nkind++] = *part;
 }
 
 static void take(Group *g, const Part *part, const Group *more)
 {
     g->part = arena_grow(g->p->arena, g->part, g->n, &g->cap, sizeof *g->part);
     g->part[g->n++] = *part;
+    take_kind(g, part);
     for (int i = 0; i < more->ntouched; i++) {
         const Touched *b = &more->touched[i];
         Touched *a = find(g, b->buf);
 
-        if (a != NULL) {
-            a->written = a->written || b->written;
-            a->width = a->width == b->width ? b->width : NULL;
-            continue;
-        }
-        g->touched =
-            arena_grow(g->p->arena, g->touched, g->ntouched, &g->cap_touched, sizeof *g->touched);
-        g->touched[g->ntouched++] = *b;
+        a = a == NULL ? add_touched(g, b->buf, b->width) : a;
+        a->written = a->written || b->written;
+        a->added = a->added || (b->written && !part->first);
+        a->width = a->width == b->width ? b->width : NULL;
+        for (int k = 0; k < b->read.n; k++)
+            add_cell(g->p, &a->read, b->read.cell[k]);
     }
-    for (int i = 0; i < more->read.n; i++)
-        see_read(more->read.cell[i], g);
     for (int i = 0; i < part->body.n; i++)
         if (part->body.node[i]->kind == N_STORE)
             *ir_memo(g->p, &g->stored, part->body.node[i]->out) = part->body.node[i]->out;
 }
 
 /* Takes the phase into the group, if it can be part of it. */
-static bool join(Group *g, Part *part)
+static bool join(Group *g, Part *part, Index *other)
 {
     Group more;
 
@@ -264,9 +324,9 @@ static bool join(Group *g, Part *part)
     if (g->n > 0)
         rename_part(g, part);
     more = seen_in(g->p, part,
-                   loop_use(g->p, g->n > 0 ? g->part[0].phase->local : part->phase->local));
-    if (!are_apart(g, &more) || !reads_stored(g, &more, &g->read) ||
-        !reads_stored(g, &more, &more.read))
+                   loop_use(g->p, g->n > 0 ? g->part[0].phase->local : part->phase->local),
+                   other);
+    if (!are_apart(g, &more) || !read_stored(g, &more))
         return false;
     take(g, part, &more);
     return true;
@@ -315,14 +375,7 @@ static NodeList without_needless(Group *g, const NodeList *body)
 /* Whether a part that is no first value stores to what this one begins. */
 static bool is_wanted(const Group *g, const Part *first)
 {
-    for (int i = 0; i < g->n; i++)
-        for (int k = 0; k < g->part[i].body.n && !g->part[i].first; k++) {
-            const Node *n = g->part[i].body.node[k];
-
-            if (n->kind == N_STORE && n->out->buf == first->body.node[0]->out->buf)
-                return true;
-        }
-    return false;
+    return find(g, first->body.node[0]->out->buf)->added;
 }
 
 /* The phases of the group: first values that no other part of it wants, then one of all the
@@ -353,10 +406,10 @@ static void close_group(Group *g, NodeList *out)
                      loop_replace(g->p, lower_with_body(g->p, one->phase, &body),
                                   g->part[0].phase->local, loop_use(g->p, one->phase->local)));
     }
-    *g = (Group){ .p = g->p };
+    *g = empty_group(g->p, g->index);
 }
 
-static bool is_untouched(Group *g, const Part *part)
+static bool is_untouched(const Group *g, const Part *part)
 {
     bool touched = false;
 
@@ -367,27 +420,28 @@ static bool is_untouched(Group *g, const Part *part)
 
 /* A phase joins those before it; of first values it may also come before them; or it begins
  * anew. */
-static void add(Group *g, Node *phase, NodeList *out)
+static void add(Group *g, Node *phase, Index *other, NodeList *out)
 {
     Part part;
     bool straight = set_part(g->p, phase, &part);
 
     part.first = part.first && is_untouched(g, &part);
-    if (straight && join(g, &part))
+    if (straight && join(g, &part, other))
         return;
     if (!part.first)
         close_group(g, out);
-    if (!straight || part.first || !set_part(g->p, phase, &part) || !join(g, &part))
+    if (!straight || part.first || !set_part(g->p, phase, &part) || !join(g, &part, other))
         lower_append(g->p, out, phase);
 }
 
 void lower_together(Kernel *k)
 {
-    Group g = { .p = k->p };
+    Index index = new_index(k->p), other = new_index(k->p);
+    Group g = empty_group(k->p, &index);
     NodeList out = { 0 };
 
     for (int i = 0; i < k->n; i++)
-        add(&g, k->phase[i], &out);
+        add(&g, k->phase[i], &other, &out);
     close_group(&g, &out);
     k->phase = out.node;
     k->n = k->cap = out.n;
