@@ -187,6 +187,7 @@ typedef struct Factors { /* of a product, as far as they depend on the entry its
     int n;
     Expr *only; /* the one that does */
     bool found;
+    Memo without; /* products that do not */
 } Factors;
 
 static void look_for_entry(Expr *e, void *ctx)
@@ -197,13 +198,19 @@ static void look_for_entry(Expr *e, void *ctx)
     f->found = f->found || (var && old_place(f->c, e->var) == 0);
 }
 
+/* Counts such factors, to 2: more are no better. */
 static void split_product(Factors *f, Expr *e)
 {
     Memo met = { 0 };
+    int before = f->n;
 
+    if (f->n > 1 || *ir_memo(f->c->p, &f->without, e) != NULL)
+        return;
     if (e->op == OP_mul) {
         split_product(f, e->arg[0]);
         split_product(f, e->arg[1]);
+        if (f->n == before)
+            *ir_memo(f->c->p, &f->without, e) = e;
         return;
     }
     f->found = false;

@@ -43,19 +43,11 @@ static void find_range(Kept *k)
         }
 }
 
-static bool is_plain(Expr *e)
-{
-    bool plain = e->op != OP_cell && e->op != OP_find && e->op != OP_above;
-
-    for (int i = 0; i < e->nargs && plain; i++)
-        plain = is_plain(e->arg[i]);
-    return plain;
-}
-
 /* Whether a node gives the element a value that is known before all of the block. */
 static bool is_begin(const Kept *k, const Node *n, Expr *cell)
 {
-    return n->kind == N_STORE && n->op == A_SET && n->out == cell && is_plain(n->value) &&
+    return n->kind == N_STORE && n->op == A_SET && n->out == cell &&
+           !step_reads(k->call->p, n->value) &&
            step_bound_below(k->call->p, n->value, k->block->body + k->first,
                        k->block->nbody - k->first) == NULL;
 }

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_FACTS = 400 };
+enum { MOST_FACTS = 400, MOST_COMPARED = 10000 };
 
 static const Node *let_of(Pair *d, int side, Expr *e)
 {
@@ -42,21 +42,44 @@ static bool same_leaf(Expr *a, Expr *b)
     }
 }
 
-bool dep_is_same(Pair *d, Expr *a, Expr *b)
+typedef struct Compared { /* pairs of expressions that are the same, as far as was seen */
+    Memo with; /* the first to the second */
+    int n;
+} Compared;
+
+/* One pair that differs ends all: so what was met before is the same.  More pairs than a few
+ * thousand are not looked at. */
+static bool is_same(Pair *d, Expr *a, Expr *b, Compared *met)
 {
     const Node *x = let_of(d, 0, a), *y = let_of(d, 1, b);
 
     if (has_local(d, a, b))
         return true;
+    if (a->nargs > 0 || x != NULL || y != NULL) {
+        Expr **with = ir_memo(d->p, &met->with, a);
+
+        if (*with == b)
+            return true;
+        *with = b;
+        if (++met->n > MOST_COMPARED)
+            return false;
+    }
     if (x != NULL || y != NULL)
-        return dep_is_same(d, x != NULL ? x->value : a, y != NULL ? y->value : b);
+        return is_same(d, x != NULL ? x->value : a, y != NULL ? y->value : b, met);
     if (a->op == OP_local || !same_leaf(a, b) ||
         (a->op == OP_cell && loop_writes(d->phase, a->buf)))
         return false;
     for (int i = 0; i < a->nargs; i++)
-        if (!dep_is_same(d, a->arg[i], b->arg[i]))
+        if (!is_same(d, a->arg[i], b->arg[i], met))
             return false;
     return true;
+}
+
+bool dep_is_same(Pair *d, Expr *a, Expr *b)
+{
+    Compared met = { .n = 0 };
+
+    return is_same(d, a, b, &met);
 }
 
 bool dep_fixes(Pair *d, const Local *l)

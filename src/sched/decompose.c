@@ -145,15 +145,6 @@ static bool needs_inner(Prog *p, Expr *e, const Node *block, const Node *const *
     return false;
 }
 
-static bool reads(Expr *e)
-{
-    bool any = e->op == OP_cell || e->op == OP_find || e->op == OP_above;
-
-    for (int i = 0; i < e->nargs && !any; i++)
-        any = reads(e->arg[i]);
-    return any;
-}
-
 /* The loops inside go as far whatever other blocks inside are at. */
 static void check_tile(Begin *b, const First *f)
 {
@@ -165,7 +156,7 @@ static void check_tile(Begin *b, const First *f)
         const Node *t = f->tile[i];
 
         if (needs_inner(p, t->lo, at, f->tile, i) || needs_inner(p, t->hi, at, f->tile, i) ||
-            (guarded && (reads(t->lo) || reads(t->hi))))
+            (guarded && (step_reads(p, t->lo) || step_reads(p, t->hi))))
             step_refuse(b->call, "how far %s.%s goes is known only inside other blocks", t->label,
                         loop_path(t));
     }

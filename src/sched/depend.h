@@ -28,6 +28,7 @@ typedef struct Linear {
     int n;
     int64_t c;
     bool bad; /* it overflowed, or has too many terms */
+    int work; /* nodes that were gone through for it */
 } Linear;
 
 typedef struct Fact { /* a has in the first instance the value that b has in the second */

@@ -4,6 +4,8 @@
  * Integers as sums: of terms that are a number, sizes and one thing that is neither. */
 #include "sched/depend.h"
 
+enum { MOST_WORK = 10000 }; /* nodes of an integer that are gone through */
+
 const Node *dep_binder(const Access *s, const Local *l)
 {
     for (int i = s->n - 1; i >= 0; i--) {
@@ -99,6 +101,7 @@ static void add(Pair *d, int side, Linear *l, Expr *e, Term by)
     Term minus = by;
 
     minus.c = -by.c;
+    l->bad = l->bad || ++l->work > MOST_WORK;
     if (l->bad)
         return;
     if (let != NULL && let->kind == N_LET) {

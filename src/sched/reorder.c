@@ -107,22 +107,12 @@ static bool is_among(Node *const *list, int n, const Node *x)
     return false;
 }
 
-/* Whether a bound can be computed wherever its locals are known. */
-static bool is_plain(Expr *e)
-{
-    bool plain = e->op != OP_cell && e->op != OP_find && e->op != OP_above;
-
-    for (int i = 0; i < e->nargs && plain; i++)
-        plain = is_plain(e->arg[i]);
-    return plain;
-}
-
 /* A loop needs the loops and lets that its bounds name, and, when these read arrays, the branches
  * and checks that were before it. */
 static void check_loop(Nest *t, const Node *loop, int ndone, int nitem)
 {
     Prog *p = t->call->p;
-    bool plain = is_plain(loop->lo) && is_plain(loop->hi), before = true;
+    bool reads = step_reads(p, loop->lo) || step_reads(p, loop->hi), before = true;
 
     for (int i = ndone; i < t->nloop; i++)
         if (t->next[i] != loop && (step_needs(p, loop->lo, t->next[i]->local) ||
@@ -139,7 +129,7 @@ static void check_loop(Nest *t, const Node *loop, int ndone, int nitem)
                                  step_needs(p, loop->hi, x->local)))
             step_refuse(t->call, "how far %s.%s goes is known only inside loops that follow it",
                         loop->label, loop_path(loop));
-        if (before && !plain && (x->kind == N_IF || x->kind == N_CHECK))
+        if (before && reads && (x->kind == N_IF || x->kind == N_CHECK))
             step_refuse(t->call, "how far %s.%s goes may be looked up only inside a branch",
                         loop->label, loop_path(loop));
     }

@@ -93,6 +93,8 @@ Local *step_local(Prog *, const char *path);
 const char *step_join(Prog *, const char *a, const char *b);
 /* Whether e, or a bound of a loop, needs a local that is bound by one of these nodes. */
 bool step_needs(Prog *, Expr *, const Local *);
+/* Whether an expression reads an array. */
+bool step_reads(Prog *, Expr *);
 /* Whether a loop ends where it begins by its constants, or surely runs at least once. */
 bool step_runs(const Node *loop);
 /* Its iterations, if they are constant; or -1. */

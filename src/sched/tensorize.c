@@ -97,37 +97,47 @@ static void read_nest(Nest *t, const Node *n)
 }
 
 /* How far an index moves with a local: 0, 1, or -1 for anything else. */
-static int moves(const Nest *t, Expr *e, const Local *l)
+static int moves(const Nest *t, Expr *e, const Local *l, Memo *known)
 {
     const Node *let = step_binder(t->phase, e);
+    Expr *before = *ir_memo(t->p, known, e);
     int sum = 0;
 
+    if (before != NULL)
+        return (int)before->i;
     if (let != NULL && let->kind == N_LET)
-        return moves(t, let->value, l);
-    if (e->op == OP_local)
-        return e->local == l;
+        sum = moves(t, let->value, l, known);
+    else if (e->op == OP_local)
+        sum = e->local == l;
     for (int i = 0; i < e->nargs; i++) {
-        int one = moves(t, e->arg[i], l);
+        int one = moves(t, e->arg[i], l, known);
 
         sum = one == 0 ? sum : one < 0 || sum != 0 || e->op != OP_add ? -1 : one;
     }
+    *ir_memo(t->p, known, e) = ir_int(t->p, sum);
     return sum;
 }
 
 static int moves_cell(const Nest *t, Expr *cell, const Local *l)
 {
-    return moves(t, cell->arg[0], l);
+    Memo known = { 0 };
+
+    return moves(t, cell->arg[0], l, &known);
 }
 
 typedef struct Roles { /* of a store's factors, for a row and a column */
     const Nest *nest;
     const Local *row, *column;
     bool shared, own;
+    Memo met;
 } Roles;
 
 /* Factors of a product. */
 static void see_factors(Roles *r, Expr *e)
 {
+    if (*ir_memo(r->nest->p, &r->met, e) != NULL)
+        return;
+    *ir_memo(r->nest->p, &r->met, e) = e;
     if (e->op == OP_mul) {
         see_factors(r, e->arg[0]);
         see_factors(r, e->arg[1]);
@@ -144,7 +154,7 @@ static bool are_products(const Nest *t, const Local *row, const Local *column)
 {
     for (int i = 0; i < t->last->nbody; i++) {
         const Node *n = t->last->body[i];
-        Roles r = { t, row, column, false, false };
+        Roles r = { .nest = t, .row = row, .column = column };
 
         if (n->kind != N_STORE)
             continue;

@@ -245,6 +245,17 @@ bool step_needs(Prog *p, Expr *e, const Local *l)
     return n.found;
 }
 
+static bool is_read(Expr *e, const void *ctx)
+{
+    (void)ctx;
+    return e->op == OP_cell || e->op == OP_find || e->op == OP_above;
+}
+
+bool step_reads(Prog *p, Expr *e)
+{
+    return ir_any(p, e, is_read, NULL);
+}
+
 int64_t step_trips(const Node *loop)
 {
     int64_t n;

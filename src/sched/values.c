@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LOOPS = 8, MOST_TUPLES = 20000, MOST_KEYS = 8 };
+enum { MOST_LOOPS = 8, MOST_TUPLES = 20000, MOST_KEYS = 8, MOST_WORK = 10000 };
 
 typedef struct Tuple {
     int64_t key[MOST_KEYS], value[MOST_LOOPS];
@@ -25,6 +25,7 @@ typedef struct Values {
     int n, cap;
     bool open; /* one of them is not known */
     bool bad;
+    int work; /* nodes that were evaluated for the tuple at hand */
 } Values;
 
 static int place_of(const Values *v, const Local *l)
@@ -42,6 +43,8 @@ static bool evaluate(Values *v, Expr *e, int64_t *out)
     const Node *n = e->op == OP_local ? dep_binder(v->d->s[0], e->local) : NULL;
     int i = e->op == OP_local ? place_of(v, e->local) : -1;
 
+    if (++v->work > MOST_WORK)
+        return false;
     if (i >= 0)
         return *out = v->at[i], true;
     if (n != NULL && n->kind == N_LET)
@@ -84,6 +87,7 @@ static void add_tuple(Values *v)
 {
     Tuple t = { { 0 }, { 0 } };
 
+    v->work = 0;
     for (int i = 0; i < v->nkey; i++)
         v->bad = v->bad || !evaluate_key(v, &v->key[i], &t.key[i]);
     memcpy(t.value, v->at, sizeof t.value);
@@ -100,6 +104,7 @@ static void enumerate(Values *v, int i)
         add_tuple(v);
         return;
     }
+    v->work = 0;
     if (!evaluate(v, v->loop[i]->lo, &lo) || !evaluate(v, v->loop[i]->hi, &hi)) {
         v->bad = true;
         return;
@@ -136,6 +141,7 @@ static void choose_loops(Values *v)
         if (n->kind != N_FOR)
             continue;
         memset(v->at, 0, sizeof v->at);
+        v->work = 0;
         if (!evaluate(v, n->lo, &lo) || !evaluate(v, n->hi, &hi))
             continue;
         v->loop[v->nloop++] = n;

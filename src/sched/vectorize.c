@@ -18,16 +18,25 @@ typedef struct Lanes {
     int n;    /* lanes */
     Type type;
     Memo moved; /* locals that differ between lanes, to what stands for them */
+    Memo moving; /* expressions to whether they differ between lanes */
+    Memo checked; /* values that are known to have a form in lanes */
     Nodes before, after; /* the registers of sums, and what is done with them */
 } Lanes;
 
 static bool moves(Lanes *l, Expr *e)
 {
-    bool any = e->op == OP_local && (e->local == l->v || e->local->lanes > 1);
+    Expr *no = ir_int(l->p, 0), *yes = ir_int(l->p, 1), *known;
 
-    for (int i = 0; i < e->nargs && !any; i++)
-        any = moves(l, e->arg[i]);
-    return any;
+    if (e->nargs == 0)
+        return e->op == OP_local && (e->local == l->v || e->local->lanes > 1);
+    known = *ir_memo(l->p, &l->moving, e);
+    if (known == NULL) {
+        known = no;
+        for (int i = 0; i < e->nargs && known == no; i++)
+            known = moves(l, e->arg[i]) ? yes : no;
+        *ir_memo(l->p, &l->moving, e) = known;
+    }
+    return known == yes;
 }
 
 /* How far an index moves from lane to lane. */
@@ -50,6 +59,9 @@ static int stride(Lanes *l, Expr *e)
 
 static void check_value(Lanes *l, Expr *e)
 {
+    if (*ir_memo(l->p, &l->checked, e) != NULL)
+        return;
+    *ir_memo(l->p, &l->checked, e) = e;
     if (!moves(l, e)) {
         if (e->type == T_bool)
             step_refuse(l->call, "a condition has no lanes");
