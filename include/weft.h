@@ -106,9 +106,9 @@ typedef void weft_verbose(void *user, const char *line);
 WEFT_API WEFT_MUST weft_status weft_ctx_verbose(weft_ctx *ctx, weft_verbose *fn, void *user);
 
 /* The tables of the library, for help and completion: `what` is "types", "functions", "axes",
- * "keywords", "passes", "steps" (of schedules), "targets", "ops" or "options" (of ops); NULL lists
- * these names.  Returns row i and, in *note (which may be NULL), a word on it; NULL after the last
- * row. */
+ * "keywords", "passes", "steps" (of schedules), "targets", "ops", "options" (of ops) or "formats";
+ * NULL lists these names.  Returns row i and, in *note (which may be NULL), a word on it; NULL after
+ * the last row. */
 WEFT_API const char *weft_list(const char *what, int i, const char **note);
 
 typedef struct weft_prog weft_prog;
@@ -484,7 +484,9 @@ WEFT_API void weft_edges_free(weft_edges *edges); /* NULL is allowed */
  * weights w, summed over the edges of each receiver, and its derivatives.  `spec` is as for
  * weft_prog_o3: "conv; in1=8x0e+8x1o; in2=0e+1o; out=0e+1o; mode=uvu".  Weights are a row for each
  * edge; with weights=shared one row for all; with hidden=64 they are made of features h of each
- * edge and a matrix m, w = h m, and nobody sees them.  docs/convolution.md has it all.
+ * edge and a matrix m, w = h m, and nobody sees them.  Where no product of the irreps gives one of
+ * `out`, z is 0, as of a tensor product, and there are no weights; weft_conv_get tells w = 0.
+ * docs/convolution.md has it all.
  *
  * Arrays are plain, in C order without gaps: x has `senders` rows, z has `nodes`, y, w and h have a
  * row for each edge, in the order in which the caller listed these.  Sums are over the edges of a
@@ -525,6 +527,10 @@ WEFT_API WEFT_MUST weft_status weft_conv_double_backward(weft_conv *conv, weft_e
                                                          const weft_conv_in *at, const void *dz,
                                                          const weft_conv_in *along,
                                                          const weft_conv_out *g, void *gdz);
+
+/* Whether kernels that are not in the cache can be compiled: WEFT_OK when a C compiler is there;
+ * else WEFT_E_IO, and weft_message says what is missing and the remedy.  Nothing is compiled. */
+WEFT_API WEFT_MUST weft_status weft_ctx_compiler(weft_ctx *ctx);
 
 /* The cache of kernels.  The directory is the context's; WEFT_E_IO: there is none. */
 WEFT_API WEFT_MUST weft_status weft_cache_dir(weft_ctx *ctx, const char **out);

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The functions of weft.h on the cache of kernels. */
+ * The functions of weft.h on the cache of kernels, and on the compiler that fills it. */
 #include "api/api_int.h"
 #include "jit/jit.h"
+
+weft_status weft_ctx_compiler(weft_ctx *context)
+{
+    weft_ctx *ctx = api_ctx_of(context, TAG_CTX);
+
+    API_ENTER(ctx);
+    jit_need_compiler(api_jit(ctx), &ctx->err);
+    return api_leave(ctx);
+}
 
 weft_status weft_cache_dir(weft_ctx *context, const char **out)
 {

@@ -114,14 +114,37 @@ static char **make_env(Job *j, const char *work)
     return env;
 }
 
-/* For the user to repeat by hand, so with another place for the library. */
-static const char *command_text(Job *j, char **argv)
+/* A word as a shell takes it: as it is, or in single quotes. */
+static void put_word(Text *t, const char *word)
 {
-    Text t = { .arena = &j->arena };
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=./,:@%";
 
-    for (int i = 0; argv[i] != NULL; i++)
-        text_f(&t, "%s ", i > 0 && strcmp(argv[i - 1], "-o") == 0 ? library_name : argv[i]);
-    return job_quote(&j->arena, t.s, 250);
+    if (*word != 0 && word[strspn(word, plain)] == 0) {
+        text_str(t, word);
+        return;
+    }
+    text_char(t, '\'');
+    for (; *word != 0; word++)
+        if (*word == '\'')
+            text_str(t, "'\\''");
+        else
+            text_char(t, *word);
+    text_char(t, '\'');
+}
+
+/* For the user to repeat by hand in a shell, so with another place for the library. */
+static const char *command_text(Job *j, char **argv, const char *source)
+{
+    Text t = { .arena = &j->arena }, out = { .arena = &j->arena };
+
+    for (int i = 0; argv[i] != NULL; i++) {
+        put_word(&t, i > 0 && strcmp(argv[i - 1], "-o") == 0 ? library_name : argv[i]);
+        text_char(&t, ' ');
+    }
+    text_f(&out, "%s< ", job_quote(&j->arena, t.s, 400));
+    put_word(&out, source);
+    return out.s;
 }
 
 /* The first lines, with blanks for control characters other than the ends of lines. */
@@ -176,8 +199,8 @@ static _Noreturn void fail(Job *j, const Outcome *o, char **argv, const char *wh
            first_words(j, &o->log));
     if (kept != NULL)
         text_f(&t, "source: %s (and .log); ", kept);
-    text_f(&t, "WEFT_CC and WEFT_CFLAGS choose the compiler and its flags\ncommand: %s< %s",
-           command_text(j, argv), kept == NULL ? source_name : kept);
+    text_f(&t, "WEFT_CC and WEFT_CFLAGS choose the compiler and its flags\ncommand: %s",
+           command_text(j, argv, kept == NULL ? source_name : kept));
     err_throw(j->err, ST_IO, "%s", t.s);
 }
 

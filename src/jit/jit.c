@@ -131,16 +131,51 @@ static bool load_cached(Job *j)
     return false;
 }
 
+/* Why there is no compiler. */
+static const char *missing(const Jit *jit, Arena *a)
+{
+    const char *given = jit->cc_given ? job_quote(a, jit->cc.word[0], 200) : NULL;
+    Text t = { .arena = a };
+
+    if (given == NULL)
+        text_str(&t, "none of cc, gcc, clang is a program on PATH");
+    else
+        text_f(&t, "WEFT_CC is %s, which is not a program%s", given,
+               given[0] == '/' ? "" : " on PATH");
+    if (given == NULL || given[0] != '/')
+        text_f(&t, " (%s)", job_quote(a, jit->search, 200));
+    return t.s;
+}
+
+#define INSTALL "install gcc or clang, or set WEFT_CC to the path of a compiler"
+#define DISABLED "WEFT_DISABLE_JIT is 1, so no kernel is compiled; unset it"
+
 static _Noreturn void no_compiler(Job *j)
 {
-    const Jit *jit = j->jit;
+    err_throw(j->err, ST_IO, "no C compiler: %s, and the kernel is not in the cache; " INSTALL,
+              missing(j->jit, &j->arena));
+}
 
-    err_throw(
-        j->err, ST_IO,
-        "no C compiler: %s is not a program on PATH (%s), and the kernel is not in the cache; "
-        "install gcc or clang, or set WEFT_CC to the path of a compiler",
-        jit->cc_given ? job_quote(&j->arena, jit->cc.word[0], 200) : "none of cc, gcc, clang",
-        job_quote(&j->arena, jit->search, 200));
+static void need_compiler(Job *j, void *unused)
+{
+    (void)unused;
+    if (j->jit->disabled)
+        err_throw(j->err, ST_IO, DISABLED);
+    if (!key_has_compiler(j))
+        err_throw(j->err, ST_IO, "no C compiler: %s; " INSTALL, missing(j->jit, &j->arena));
+}
+
+void jit_need_compiler(Jit *jit, Err *err)
+{
+    JitReport report = { 0 };
+    Job j;
+
+    job_enter(jit);
+    job_init(&j, jit, err, &report);
+    job_run(&j, need_compiler, NULL);
+    job_end(&j);
+    if (err->code != ST_OK)
+        err_jump(err);
 }
 
 /* Into the cache, or at least into the private directory. */
@@ -189,7 +224,7 @@ static void get(Job *j, void *unused)
 {
     (void)unused;
     if (j->jit->disabled)
-        err_throw(j->err, ST_IO, "WEFT_DISABLE_JIT is 1, so no kernel is compiled; unset it");
+        err_throw(j->err, ST_IO, DISABLED);
     key_make(j);
     j->module = find_loaded(j);
     if (j->module != NULL)

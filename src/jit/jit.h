@@ -66,6 +66,9 @@ typedef struct JitReport { /* what jit_get did, also when it throws */
     char note[JIT_NOTE]; /* why it was not found, or not kept; "" when there is nothing to say */
 } JitReport;
 
+/* Throws ST_IO, with the remedy, unless kernels that are not in the cache can be compiled. */
+void jit_need_compiler(Jit *, Err *);
+
 /* The module of the request, from memory, from disk or from the compiler, in this order.  Throws
  * ST_IO when there is no compiler, when it fails, or takes too long: the message says what to do.
  * `report` may be NULL. */

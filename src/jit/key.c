@@ -127,7 +127,8 @@ static bool add_identity(Job *j, Sha *s, const char *program)
     return true;
 }
 
-static bool digest_compiler(Job *j)
+/* Digests what compiles; false: there is no compiler. */
+bool key_has_compiler(Job *j)
 {
     const Jit *jit = j->jit;
     Sha s;
@@ -163,6 +164,6 @@ void key_name(char out[JIT_KEY + 1], const uint8_t *program, const uint8_t *comp
 void key_make(Job *j)
 {
     digest_program(j);
-    j->has_compiler = digest_compiler(j);
+    j->has_compiler = key_has_compiler(j);
     key_name(j->key, j->program, j->compiler);
 }

@@ -227,13 +227,14 @@ TEST(without_a_compiler_what_is_in_the_cache_still_runs)
     jit_release(m);
     jit_release(same);
     CHECK_EQ(bed_fails(&b, 6), ST_IO);
-    CHECK_HAS(b.err.msg, "no C compiler: there-is-no-such-compiler");
+    CHECK_HAS(b.err.msg, "no C compiler: WEFT_CC is there-is-no-such-compiler, which is not a "
+                         "program on PATH (");
     CHECK_HAS(b.err.msg, "set WEFT_CC");
     bed_set("WEFT_CC", NULL);
     bed_set("PATH", "/nonexistent:relative::");
     CHECK_EQ(bed_again(&b), ST_OK);
     CHECK_EQ(bed_fails(&b, 6), ST_IO);
-    CHECK_HAS(b.err.msg, "none of cc, gcc, clang");
+    CHECK_HAS(b.err.msg, "no C compiler: none of cc, gcc, clang is a program on PATH (/nonexist");
     bed_use(&b, 5, JIT_ON_DISK);
     CHECK(truncate(bed_entry(&b), 100) == 0); /* a damaged one is passed over */
     CHECK_EQ(bed_fails(&b, 5), ST_IO);

@@ -100,6 +100,19 @@ TEST(without_a_cache_the_source_stays_in_the_private_directory)
     CHECK_EQ(bed_count(bed_own(&b), ""), 2);
 }
 
+TEST(the_command_can_be_pasted_into_a_shell)
+{
+    Bed b;
+
+    bed_init(&b, "a_shell", "stub-fail");
+    bed_set("WEFT_CFLAGS", "-DA=$(id) -DB='c -O1");
+    CHECK_EQ(bed_again(&b), ST_OK);
+    CHECK_EQ(bed_fails(&b, 32), ST_IO);
+    CHECK_HAS(b.err.msg, " '-DA=$(id)' '-DB='\\''c' -O1 ");
+    bed_set("WEFT_CFLAGS", NULL);
+    bed_free(&b);
+}
+
 TEST(a_source_that_cannot_be_kept_is_not_spoken_of)
 {
     JitModule *m;
