@@ -333,6 +333,7 @@ Prog *api_trees(weft_ctx *, const Prog *);
 struct Kernel *api_lower_to(Prog *p, const Aim *, const Pass *last);
 struct Kernel *api_passes(Prog *p, const Aim *);
 void api_run_pass(const Pass *, struct Kernel *, const Aim *); /* one of them */
+void api_collect_garbage(struct Kernel *); /* after a pass, where there is much */
 static inline Aim api_aim(const Isa *isa)
 {
     return (Aim){ isa, sched_default(isa->registers, isa->bytes) };
@@ -363,6 +364,10 @@ void api_make_axes(weft_args *, Arena *, Env *, struct Pool *);
 void plan_drop(weft_args *);
 int64_t plan_bytes(const weft_args *); /* of memory; 0: there is no plan */
 int64_t api_run_plan(weft_args *, struct Pool *); /* 0 or a fault */
+struct RunPhase;
+/* The start array that weighs a phase of out->n iterations, of the arrays that the kernel gets. */
+void api_balance(const Lowered *, const Env *, int phase, void *const *array,
+                 struct RunPhase *out);
 /* hold.c: how phases use arrays; which of them need not run again, by what the arrays are. */
 struct EmitKernel;
 typedef enum HoldKind { HOLD_CHANGES, HOLD_SAME, HOLD_OWN } HoldKind; /* OWN: a temporary */
@@ -397,7 +402,6 @@ const struct Machine *api_machine(weft_ctx *, bool again);
 
 /* built.c: the part of a plan that waits for axes which the run builds. */
 typedef struct Late Late;
-struct RunPhase;
 /* Makes the built axes of both environments empty; NULL when there are none. */
 Late *late_new(weft_args *, Arena *, const Lowered *, Env *own, Env *env);
 bool late_has(const Late *, const Buf *); /* the array has its place in a run only; NULL: false */

@@ -194,9 +194,7 @@ static void know(Late *l, weft_ctx *ctx, const Axis *u)
 
         if (f->parallel)
             l->phase[i].n = lower_value(&ctx->scratch, p, l->own, f->extent);
-        for (int a = 0; a < info->narray && f->balance != NULL; a++)
-            if (info->array[a] == f->balance)
-                l->phase[i].balance = l->pointer[a];
+        api_balance(l->lowered, l->own, i, l->pointer, &l->phase[i]);
     }
 }
 

@@ -18,36 +18,41 @@ struct weft_conv {
     weft_conv_info info;
 };
 
+static bool has_arg(const Body *body, const char *name)
+{
+    for (int i = 0; i < body->narg; i++)
+        if (strcmp(body->arg[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A derivative that is 0 everywhere has not all sizes and arrays of the graph. */
+static weft_status set_size(weft_args *args, const char *name, int64_t value)
+{
+    return has_arg(args->body, name) ? weft_args_size(args, name, value) : WEFT_OK;
+}
+
 static weft_status bind_index(weft_args *args, const char *name, const int64_t *data, int64_t n)
 {
     weft_tensor t = { (void *)(uintptr_t)data, WEFT_I64, 1, &n, NULL };
 
-    return weft_args_bind(args, name, &t);
+    return has_arg(args->body, name) ? weft_args_bind(args, name, &t) : WEFT_OK;
 }
 
 static weft_status place(weft_args *args, const void *with)
 {
     const weft_edges *e = with;
-    weft_status s = weft_args_size(args, "nodes", e->nodes);
+    weft_status s = set_size(args, "nodes", e->nodes);
 
     if (s == WEFT_OK)
-        s = weft_args_size(args, "senders", e->senders);
+        s = set_size(args, "senders", e->senders);
+    if (s == WEFT_OK)
+        s = set_size(args, "edges", e->n);
     if (s == WEFT_OK)
         s = bind_index(args, "E.start", e->start, e->nodes + 1);
     if (s == WEFT_OK)
         s = bind_index(args, "E.j", e->sender, e->n);
-    if (s != WEFT_OK || e->place == NULL)
-        return s;
-    s = weft_args_size(args, "edges", e->n);
-    return s == WEFT_OK ? bind_index(args, "E.edge", e->place, e->n) : s;
-}
-
-static bool has_array(const weft_prog *prog, const char *name)
-{
-    for (int i = 0; i < prog->body->narg; i++)
-        if (strcmp(prog->body->arg[i].name, name) == 0)
-            return true;
-    return false;
+    return s == WEFT_OK && e->place != NULL ? bind_index(args, "E.edge", e->place, e->n) : s;
 }
 
 /* Reads the operands off the program, by graphs of two rows and of one. */
@@ -64,7 +69,7 @@ static weft_status open_layer(weft_conv *conv, int form)
     if (s != WEFT_OK)
         return s;
     two.place = one.place = order;
-    if (has_array(prog, "H"))
+    if (has_arg(prog->body, "H"))
         names[LAYER_W] = "H";
     return layer_open(&conv->layer[form], prog, names, place, &two, &one);
 }

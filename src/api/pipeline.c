@@ -301,7 +301,7 @@ static bool has_garbage(const Prog *p)
 #endif
 }
 
-static void collect(Kernel *k)
+void api_collect_garbage(Kernel *k)
 {
     Prog *p = k->p;
 
@@ -323,7 +323,7 @@ Kernel *api_lower_to(Prog *p, const Aim *aim, const Pass *last)
     for (const Pass *s = api_pass; s->name != NULL; s++) {
         if (s->needs == p->stage)
             api_run_pass(s, &k, aim);
-        collect(&k);
+        api_collect_garbage(&k);
         if (s == last)
             break;
     }

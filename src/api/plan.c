@@ -106,12 +106,17 @@ static void feed_arrays(weft_args *args, Arena *arena, Plan *plan, const Lowered
     }
 }
 
-/* How often a range goes over the rows of an axis. */
-static int64_t rounds(const Prog *p, const Env *env, const Axis *a, int64_t n)
+void api_balance(const Lowered *l, const Env *env, int phase, void *const *array, RunPhase *out)
 {
-    int64_t rows = ir_axis_total(p, env, a->parent);
+    const Buf *b = l->info->phase[phase].balance;
 
-    return rows > 0 && n % rows == 0 ? n / rows : 1;
+    out->rounds = b == NULL ? 0 : lower_rounds(l->prog, env, b, out->n);
+    out->balance = NULL;
+    for (int a = 0; a < l->info->narray && out->rounds > 0; a++)
+        if (l->info->array[a] == b) {
+            out->balance = array[a];
+            out->balance_bytes = ir_type[b->type].bytes;
+        }
 }
 
 static void make_phases(Arena *arena, Plan *plan, const Env *env)
@@ -135,12 +140,7 @@ static void make_phases(Arena *arena, Plan *plan, const Env *env)
         *(void **)&to->fn = plan->variant->fn[i];
         if (f->parts != NULL)
             to->part = env->coord[f->parts->of->id][f->parts->of_k].data;
-        for (int a = 0; a < info->narray && f->balance != NULL; a++)
-            if (info->array[a] == f->balance) {
-                to->balance = plan->array[a];
-                to->balance_bytes = ir_type[f->balance->type].bytes;
-                to->rounds = rounds(p, env, f->balance->of, to->n);
-            }
+        api_balance(l, env, i, plan->array, to);
     }
 }
 

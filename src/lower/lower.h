@@ -67,6 +67,9 @@ typedef struct LowerWork {
 LowerWork lower_note_work(Prog *to, const Node *phase);
 /* Stores in an iteration of a phase, or, where it is balanced, in one of those; about. */
 double lower_weight(Arena *, const Prog *, const Env *, const LowerWork *);
+/* How often a phase of n iterations runs over the rows of its `balance` array.  0: its range is not
+ * a multiple of those rows, and the array cannot weigh it. */
+int64_t lower_rounds(const Prog *, const Env *, const Buf *balance, int64_t n);
 
 /* loops.c: one flat index an element. */
 void lower_loops(Kernel *);

@@ -142,3 +142,12 @@ double lower_weight(Arena *arena, const Prog *p, const Env *env, const LowerWork
 
     return all > 1 ? all : 1;
 }
+
+int64_t lower_rounds(const Prog *p, const Env *env, const Buf *balance, int64_t n)
+{
+    int64_t rows = ir_axis_total(p, env, balance->of->parent);
+
+    if (n <= rows)
+        return 1;
+    return rows > 0 && n % rows == 0 ? n / rows : 0;
+}

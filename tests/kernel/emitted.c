@@ -101,7 +101,7 @@ static bool compile(Pair *p)
 {
     char dir[] = "/tmp/weft-emitted-XXXXXX";
     Text file = { .arena = &p->arena }, all = { .arena = &p->arena }, cc = { .arena = &p->arena };
-    const char *name = getenv("WEFT_CC");
+    const char *name = getenv("WEFT_CC"), *more = getenv("WEFT_CFLAGS");
 
     if (mkdtemp(dir) == NULL)
         return false;
@@ -110,9 +110,9 @@ static bool compile(Pair *p)
     put_call(p, &all);
     file_write(&p->arena, file.s, all.s, all.n);
     text_f(&cc,
-           "%s $(sed -n 's/^ \\*     cc \\(.*\\) \\.\\.\\. -lm$/\\1/p' %s) -O0 -std=gnu11 -Wall "
-           "-Wextra -Werror -Wno-missing-prototypes -shared -fPIC %s -o %s/e.so -lm",
-           name != NULL && *name != 0 ? name : "cc", file.s, file.s, dir);
+           "%s $(sed -n 's/^ \\*     cc \\(.*\\) \\.\\.\\. -lm$/\\1/p' %s) %s -O0 -std=gnu11 "
+           "-Wall -Wextra -Werror -Wno-missing-prototypes -shared -fPIC %s -o %s/e.so -lm",
+           name != NULL && *name != 0 ? name : "cc", file.s, more == NULL ? "" : more, file.s, dir);
     if (system(cc.s) == 0) {
         text_f(&file, "%s", "");
         file.n = 0;

@@ -61,7 +61,9 @@ static RunPhase *phases(Arena *a, const Batch *batch, const Subject *s, const En
         *(void **)&p[i].fn = dlsym(batch->lib, f->name);
         if (f->parts != NULL)
             p[i].part = env->coord[f->parts->of->id][f->parts->of_k].data;
-        for (int j = 0; j < k->narray && f->balance != NULL; j++)
+        if (f->balance != NULL)
+            p[i].rounds = lower_rounds(s->prog, env, f->balance, p[i].n);
+        for (int j = 0; j < k->narray && p[i].rounds > 0; j++)
             if (k->array[j] == f->balance) {
                 p[i].balance = had[j].data;
                 p[i].balance_bytes = ir_type[had[j].type].bytes;

@@ -34,7 +34,7 @@ static inline void open_kernel(const char *text)
     compile();
 }
 
-/* The environment that the Os of a test shows: PATH, TMPDIR, the cache, and one more. */
+/* The environment that the Os of a test shows: PATH, the cache, the tests' own flags, and one more. */
 static __attribute__((unused)) const char *more_name, *more_value;
 
 static inline const char *bed_environment(const char *name)
@@ -43,7 +43,7 @@ static inline const char *bed_environment(const char *name)
         return more_value;
     if (strcmp(name, "WEFT_CACHE_DIR") == 0)
         return test_path("cache");
-    return strcmp(name, "PATH") == 0 ? getenv("PATH") : NULL;
+    return strcmp(name, "PATH") == 0 || strcmp(name, "WEFT_CFLAGS") == 0 ? getenv(name) : NULL;
 }
 
 static inline void open_inject(Inject *j, const char *name, const char *value)

@@ -337,6 +337,33 @@ TEST(threads_give_the_same_bits)
     close_conv();
 }
 
+TEST(a_convolution_without_paths_gives_zeros)
+{
+    static const char *const spec[] = { "conv; in1=2x0e; in2=0e; out=2x1o; mode=uvw; type=f64",
+                                        "conv; in1=2x0e; in2=0e; out=2x1o; mode=uvu; type=f64" };
+    static Set s, d;
+    static double z[MOST];
+
+    for (int k = 0; k < 2; k++) { /* of uvw the result has its slots, of uvu it has none */
+        open_conv(spec[k], false);
+        CHECK_EQ(dim.w, 0);
+        CHECK_EQ(dim.z, k == 0 ? 6 : 0);
+        fill_all(&s);
+        fill_all(&d);
+        for (int i = 0; i < MOST; i++)
+            z[i] = 7;
+        forward(&s, z);
+        backward(&s, &d);
+        for (int i = 0; i < NODES * dim.z; i++)
+            CHECK_SAME(z[i], 0);
+        for (int i = 0; i < SENDERS * dim.x; i++)
+            CHECK_SAME(d.x[i], 0);
+        for (int i = 0; i < EDGES * dim.y; i++)
+            CHECK_SAME(d.y[i], 0);
+        close_conv();
+    }
+}
+
 TEST(bad_lists_of_edges_are_refused)
 {
     weft_edge_list list = { NODES, SENDERS, EDGES, WEFT_I32, to, from };

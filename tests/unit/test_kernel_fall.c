@@ -203,6 +203,23 @@ TEST(wrong_calls_are_refused)
     close_prog();
 }
 
+TEST(a_compiler_is_there_or_the_message_says_what_is_missing)
+{
+    Inject j;
+
+    CHECK_EQ(weft_ctx_compiler(NULL), WEFT_E_ARG);
+    open_inject(&j, "WEFT_CC", "/no/such-compiler");
+    BAD(weft_ctx_compiler(ctx), WEFT_E_IO,
+        "no C compiler: WEFT_CC is /no/such-compiler, which is not a program; install gcc");
+    close_inject(&j);
+    open_inject(&j, "WEFT_DISABLE_JIT", "1");
+    BAD(weft_ctx_compiler(ctx), WEFT_E_IO, "WEFT_DISABLE_JIT is 1");
+    close_inject(&j);
+    open_inject(&j, "WEFT_DISABLE_JIT", "0");
+    OK(weft_ctx_compiler(ctx));
+    close_inject(&j);
+}
+
 TEST(the_cache_is_listed_verified_and_cleared)
 {
     Inject j;
