@@ -4,13 +4,14 @@
 #
 # tests/mutate.sh [N [SEED]]: do the tests notice a slip?  Draws N mutants (60) of the compiler by
 # tests/mutate.c, with five operators: a condition negated, < for <=, a statement dropped,
-# operands swapped, a constant changed.  Each mutant meets the suites of its folder, then golden,
-# stage, sched and kernel at 10 %, until one fails; only one that survives those meets the other
-# suites of `make test`.  Ends with the score and fails when less than 95 % of the mutants are
-# killed.  Those that tests/mutants.txt lists, with the proof that they compute the same, do not
-# count.
+# operands swapped, a constant changed.  Each mutant meets golden and the suites of its folder, then
+# stage, sched and kernel at 1 % and at 10 %, until one fails: most are killed within seconds.  Only
+# those that survive meet the other suites of `make test`, when all mutants have had their first turn.
+# Ends with the score and fails when less than 95 % of the mutants are killed.  Those that
+# tests/mutants.txt lists, with the proof that they compute the same, do not count.
 #
 # tests/mutate.sh one FILE K runs mutant number K of FILE alone and keeps its programs and logs.
+# WEFT_MUTATE_FIRST=1 ends after the first turn; survivors of that count as such.
 #
 # The sources are never touched.  A mutant is one object, compiled into build/mutate/ID and linked
 # in front of the library of build/release (or build/asan), so that the linker has no use for the
@@ -20,38 +21,46 @@ cd "$(dirname "$0")/.."
 . tests/limit.sh
 work=$PWD/build/mutate lanes=${WEFT_LANES:-2}
 folders=(lower sched emit jit format grad)
+flags="-O0 -I$PWD/build/header/O0 -include kernel.h" # of kernels, see tests/header.sh
 export WEFT_LIMIT_MB=6000 # a loop that never ends may fill the memory before its time is over
 
-# suites FOLDER: those of the folder, then the common ones.
+# suites FOLDER: those of the folder, and the common ones, cheapest first.  SUITE@1 runs at 1 %.
 suites() {
+    echo golden
     case $1 in
     lower) echo unit/test_lower unit/test_within unit/test_stages unit/test_made unit/test_search ;;
     sched) echo unit/test_steps unit/test_sched unit/test_kernel_schedule ;;
-    emit) echo unit/test_export unit/test_kernel_functions ;;
-    jit) echo unit/test_jit jit ;;
-    format) echo unit/test_format unit/test_layout unit/test_pack ;;
-    grad) echo unit/test_grad grad ;;
+    emit) echo unit/test_export unit/test_emit_plan unit/test_kernel_functions ;;
+    jit) echo unit/test_jit jit@1 jit ;;
+    format) echo unit/test_layout unit/test_pack unit/test_format ;;
+    grad) echo unit/test_grad grad@1 grad ;;
     esac
-    echo golden stage sched kernel
+    [ "$1" = jit ] || echo stage@1 sched@1
+    echo kernel@1
+    [ "$1" = jit ] || echo stage sched
+    echo kernel
 }
 
 # What is left of `make test` for a survivor.
 rest() {
     local f
-    echo unit kernel/examples random grad jit fail kernel/variants kernel/native
+    echo unit kernel/examples kernel/emitted random grad fail
     for f in tests/cli/*.sh; do echo "cli/$(basename "$f" .sh)"; done
-    [ ! -x .venv/bin/pytest ] || echo python
+    echo kernel/variants kernel/native jit
     echo asan/golden asan/stage asan/unit asan/grad asan/kernel asan/fail
+    [ ! -x .venv/bin/pytest ] || echo python
 }
 
 # command SUITE: $p is the folder of the mutant's programs.
 command_of() {
     local all='examples/*.weft tests/kernel/cases/*.weft' name=${1#asan/}
+    name=${name%@*}
     case $name in
     golden) echo '$p/weft_golden tests/golden' ;;
     sched) echo '$p/weft_sched all examples/*.weft' ;;
     grad) echo '$p/weft_grad all examples' ;;
     kernel/examples) echo "\$p/weft_kernel files cc $all" ;;
+    kernel/emitted) echo "\$p/weft_kernel emitted 100 $all" ;;
     kernel/variants) echo "\$p/weft_kernel variants $all" ;;
     kernel/native) echo '$p/weft_kernel run 100 30001 fast 250' ;;
     unit/*) echo "\$p/weft_unit ${name#unit/}" ;;
@@ -66,7 +75,7 @@ program_of() {
     case ${1#asan/} in
     cli/*) echo weft ;;
     python) echo libweft.so ;;
-    *) set -- "${1#asan/}"; echo "weft_${1%%/*}" ;;
+    *) set -- "${1#asan/}"; set -- "${1%@*}"; echo "weft_${1%%/*}" ;;
     esac
 }
 
@@ -88,21 +97,22 @@ compile() {
         >"$at/compile.log" 2>&1
 }
 
-# link ID TREE PROGRAM
+# link ID TREE PROGRAM: under another name first, as the other lane may link the same
 link() {
-    local at=$work/$1/$2 t=build/$2 mutant= file=none sanitize= libs="-lm -lpthread -ldl"
+    local at=$work/$1/$2 t=build/$2 mutant= file=none sanitize= libs new=$3.$$
+    libs=$(sed -n 's/^Libs.private: //p' "$t/weft.pc")
     [ -x "$at/$3" ] && return
     mkdir -p "$at"
     compile "$1" "$2" || return
     [ ! -f "$work/$1/file" ] || { mutant=$at/mutant.o file=$(cat "$work/$1/file"); }
     [ "$2" != asan ] || sanitize="-fsanitize=address,undefined -fno-sanitize-recover=all"
     case $3 in
-    weft) cc $sanitize $(objects "$2" weft_cli) $mutant $t/libweft.a $libs -o "$at/$3" ;;
+    weft) cc $sanitize $(objects "$2" weft_cli) $mutant $t/libweft.a $libs -o "$at/$new" ;;
     libweft.so)
-        cc -shared $mutant $(objects "$2" weft_objects | grep -vF "/$file.o") $libs -o "$at/$3" ;;
+        cc -shared $mutant $(objects "$2" weft_objects | grep -vF "/$file.o") $libs -o "$at/$new" ;;
     *) cc $sanitize $(objects "$2" "$3") $mutant $t/libweft_testkit.a $t/libweft.a $libs \
-        -o "$at/$3" ;;
-    esac
+        -o "$at/$new" ;;
+    esac && mv "$at/$new" "$at/$3"
 }
 
 # Mutants run in a space of processes of their own, where the machine has that: one that ends
@@ -116,14 +126,15 @@ run() {
     local at=$work/$1 tree scale=10
     tree=$(tree_of "$2")
     [ "$tree" = release ] || scale=2
+    case $2 in *@*) scale=${2#*@} ;; esac
     link "$1" "$tree" "$(program_of "$2")" || return 200
     mkdir -p "$at/tmp" "$at/cache"
     p=$at/$tree HOME=$at TMPDIR=$at/tmp WEFT_CACHE_DIR=$at/cache WEFT_TEST_SEED=1 \
-        WEFT_TEST_SCALE=$scale build/limit "$3" $((10 * $3)) "$at/$(name_of "$2").time" \
+        WEFT_TEST_SCALE=$scale WEFT_CFLAGS="$flags" build/limit "$3" $((10 * $3)) "$at/$(name_of "$2").time" \
         $apart bash -c "$(command_of "$2"); exit" >"$at/$(name_of "$2").log" 2>&1 </dev/null
 }
 
-# limit_of SUITE: three times the processor time that it takes without a mutant.  The first that
+# limit_of SUITE: four times the processor time that it takes without a mutant.  The first that
 # asks has it measured; it has to pass then.
 limit_of() {
     local time tree
@@ -133,13 +144,13 @@ limit_of() {
         [ "$tree" = release ] || tests/tree.sh "$tree" >&2 || exit 1
         [ "$time" -nt "build/$tree/libweft.a" ] || run base "$1" 3600 || { rm -f "$time"; exit 1; }
     ) 7>"$work/base/$(name_of "$1").lock" || return
-    awk '{ print int(3 * $1) + 10 }' "$time"
+    awk '{ print int(4 * $1) + 3 }' "$time"
 }
 
-# trial ID FOLDER: prints what kills the mutant, and after how many seconds of processor time.
+# trial ID SUITE...: prints what kills the mutant, and after how many seconds of processor time.
 trial() {
     local s code limit
-    for s in $(suites "$2") $(rest); do
+    for s in "${@:2}"; do
         limit=$(limit_of "$s") || { echo "not tried: $s fails without a mutant"; return; }
         code=0
         run "$1" "$s" "$limit" || code=$?
@@ -170,7 +181,7 @@ is_listed() {
 }
 
 prepare() {
-    limit_build && tests/tree.sh release || exit 1
+    limit_build && tests/tree.sh release && tests/header.sh || exit 1
     [ -f build/release/CMakeFiles/weft_objects.dir/flags.make ] ||
         { echo "skipped: mutants: the build trees are not of make"; exit 0; }
     mkdir -p "$work/base"
@@ -178,18 +189,32 @@ prepare() {
     find "$work/base" -name 'weft*' ! -newer build/release/libweft.a -delete
 }
 
+# settle HOW ID FILE LINE OPERATOR BEFORE AFTER: the mutant's line of the report.
+settle() {
+    printf '%s:%s  %s  %s\n    %s\n    %s\n' "$3" "$4" "$5" "$1" "$6" "$7"
+    echo "$1" >>"$work/result.txt"
+    [ "$1" = survived ] || rm -rf "${work:?}/$2"
+}
+
 case ${1:-} in
---trial) # ID FILE LINE OPERATOR BEFORE AFTER
+--first) # ID FILE LINE OPERATOR BEFORE AFTER
+    shift
     how=equivalent
-    is_listed "$3" "$5" "$6" "$7" || how=$(trial "$2" "$(basename "$(dirname "$3")")")
-    printf '%s:%s  %s  %s\n    %s\n    %s\n' "$3" "$4" "$5" "$how" "$6" "$7"
-    echo "$how" >>"$work/result.txt"
-    [ "$how" = survived ] || rm -rf "${work:?}/$2"
+    is_listed "$2" "$4" "$5" "$6" || how=$(trial "$1" $(suites "$(basename "$(dirname "$2")")"))
+    if [ "$how" = survived ] && [ -z "${WEFT_MUTATE_FIRST:-}" ]; then
+        printf '%s\0' "$@" >>"$work/left.bin"
+    else
+        settle "$how" "$@"
+    fi
+    exit 0 ;;
+--rest) # ID FILE LINE OPERATOR BEFORE AFTER
+    shift
+    settle "$(trial "$1" $(rest))" "$@"
     exit 0 ;;
 one) # FILE K
     prepare
     choose one "$2" "$3" || { echo "the mutant is no C"; exit 3; }
-    trial one "$(basename "$(dirname "$2")")"
+    trial one $(suites "$(basename "$(dirname "$2")")") $([ -n "${WEFT_MUTATE_FIRST:-}" ] || rest)
     exit ;;
 esac
 
@@ -204,7 +229,9 @@ while [ $drawn -lt "$n" ] && IFS=$'\t' read -r file k line op before after; do
     drawn=$((drawn + 1))
     printf '%s\0' $drawn "$file" "$line" "$op" "$before" "$after"
 done <"$work/drawn.txt" >"$work/chosen.bin"
-xargs -0 -n 6 -P "$lanes" bash "$0" --trial <"$work/chosen.bin"
+: >"$work/left.bin"
+xargs -0 -n 6 -P "$lanes" bash "$0" --first <"$work/chosen.bin"
+xargs -0 -r -n 6 -P "$lanes" bash "$0" --rest <"$work/left.bin"
 
 killed=$(grep -c '^killed' "$work/result.txt") survived=$(grep -c '^survived' "$work/result.txt")
 same=$(grep -c '^equivalent' "$work/result.txt")
