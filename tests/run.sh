@@ -43,25 +43,36 @@ row() {
 # at PERCENT: the scale of a suite that runs so many percent in the long tier, and a tenth of it before.
 at() { echo "WEFT_TEST_SCALE=$((($1 * scale + 99) / 100))"; }
 
+# flags LEVEL: what kernels are compiled with, O2 or O0, with precompiled system headers
+# (tests/header.sh).  Suites take O2 unless their row says `plain`, where only results count.  The long
+# tier compiles as users do.
+flags() {
+    case $tier/$PWD in
+    long/* | *[[:space:]]*) ;;
+    *) echo "-$1 -I$PWD/build/header/$1 -include kernel.h" ;;
+    esac
+}
+
 table() { # what takes longest comes first, so that the two lanes end together
     local r=build/release a=build/asan t=build/tsan race=-fsanitize=thread f n reader first first_asan
     local compile="kernel conv compensate" # tests that compile
+    local plain="WEFT_CFLAGS='$(flags O0)'"
     row tools               full  300 -              "bash tests/tools.sh"
-    row build               fast  600 -              "tests/tree.sh release"
-    row build-asan          full  900 -              "tests/tree.sh asan"
-    row build-tsan          full  600 -              "tests/tree.sh tsan"
-    row build-ubsan         full! 900 -              "tests/tree.sh ubsan-unit" # by clang, without warnings
-    row build-ubsan         long  900 -              "tests/tree.sh ubsan"
+    row build               fast  600 -              "tests/tree.sh release && tests/header.sh"
+    row build-asan          full  900 build          "tests/tree.sh asan"
+    row build-tsan          full  600 build          "tests/tree.sh tsan"
+    row build-ubsan         full! 900 build          "tests/tree.sh ubsan-unit" # by clang, without warnings
+    row build-ubsan         long  900 build          "tests/tree.sh ubsan"
 
     row mutate              long 14400 -             "bash tests/mutate.sh 60 $seed"
     row bare                full! 300 build          "bash tests/bare.sh quick"
     row bare                long 7200 -              "bash tests/bare.sh full"
     row coverage            long 1800 -              "tests/coverage.sh"
-    row python/install      full  900 -              "bash tests/python/run.sh install"
-    row python/models       full 1800 python/install "bash tests/python/run.sh models"
-    row python/base         full 1200 python/install "bash tests/python/run.sh base"
-    row python/o3           full 3600 python/install "bash tests/python/run.sh o3"
-    row python/o3_04        full 1200 python/install "bash tests/python/run.sh o3_04"
+    row python/install      full  900 build          "bash tests/python/run.sh install"
+    row python/models       full 1800 python/install "$plain bash tests/python/run.sh models"
+    row python/base         full 1200 python/install "$plain bash tests/python/run.sh base"
+    row python/o3           full 3600 python/install "$plain bash tests/python/run.sh o3"
+    row python/o3_04        full 1200 python/install "$plain bash tests/python/run.sh o3_04"
     for reader in ir mtx npy npz xyz; do
         row "fuzz/$reader"      fast!  60 build      "$r/weft_fuzz $reader 20000 $seed"
         row "asan/fuzz/$reader" full  600 build-asan "$a/weft_fuzz $reader ${scale}0000 $seed"
@@ -83,18 +94,18 @@ table() { # what takes longest comes first, so that the two lanes end together
     row kernel/variants     full! 900 build          "$r/weft_kernel variants tests/kernel/cases/*.weft"
     row kernel/variants     long 1200 build          "$r/weft_kernel variants examples/*.weft tests/kernel/cases/*.weft"
     row kernel/examples     fast  300 build          "$r/weft_kernel files cc examples/*.weft"
-    row kernel/emitted      full  900 build          "$r/weft_kernel emitted 100 examples/*.weft tests/kernel/cases/*.weft"
+    row kernel/emitted      full  900 build          "$plain $r/weft_kernel emitted 100 examples/*.weft tests/kernel/cases/*.weft"
     row kernel/selftest     full  400 build          "$r/weft_kernel selftest"
     row unit                fast! 300 build          "WEFT_TEST_SHARE='5 $compile' $r/weft_unit"
-    row unit                full  900 build          "$r/weft_unit"
-    row asan/unit           full! 900 build-asan     "WEFT_TEST_SHARE='3 $compile' $(at 25) $a/weft_unit"
+    row unit                full  900 build          "$plain $r/weft_unit"
+    row asan/unit           full! 900 build-asan     "$plain WEFT_TEST_SHARE='3 $compile' $(at 25) $a/weft_unit"
     row asan/unit           long 1200 build-asan     "$(at 25) $a/weft_unit"
-    row valgrind            full! 900 build          "WEFT_TEST_SHARE=10 tests/valgrind.sh $r/weft_unit"
+    row valgrind            full! 900 build          "$plain WEFT_TEST_SHARE=10 tests/valgrind.sh $r/weft_unit"
     row valgrind            long 3600 build          "tests/valgrind.sh $r/weft_unit"
     row clang               long  900 -              "tests/tree.sh clang build/clang/weft_unit"
     row analyzer            full! 600 -              "bash tests/analyzer.sh base io jit"
     row analyzer            long  900 -              "bash tests/analyzer.sh"
-    row ubsan/unit          full! 900 build-ubsan    "WEFT_TEST_SHARE='10 $compile' $(at 25) tests/tree.sh ubsan-unit build/ubsan/weft_unit"
+    row ubsan/unit          full! 900 build-ubsan    "$plain WEFT_TEST_SHARE='10 $compile' $(at 25) tests/tree.sh ubsan-unit build/ubsan/weft_unit"
     row ubsan/unit          long 1800 build-ubsan    "$(at 25) tests/tree.sh ubsan build/ubsan/weft_unit"
     for n in random stage "grad all examples" kernel; do
         row "ubsan/${n%% *}"    long 1200 build-ubsan "$(at 10) tests/tree.sh ubsan build/ubsan/weft_$n"
@@ -113,7 +124,7 @@ table() { # what takes longest comes first, so that the two lanes end together
         n=$(basename "$f" .sh) first=fast first_asan=full
         case $n in bench | examples | tune) first=full first_asan=long ;; esac # they compile much
         row "cli/$n"        $first 240 build         "WEFT=\$PWD/$r/weft bash $f"
-        row "asan/cli/$n"   $first_asan 400 build-asan "WEFT=\$PWD/$a/weft bash $f"
+        row "asan/cli/$n"   $first_asan 400 build-asan "$plain WEFT=\$PWD/$a/weft bash $f"
         row "ubsan/cli/$n"  long  400 build-ubsan    "WEFT=\$PWD/build/ubsan/weft tests/tree.sh ubsan bash $f"
     done
 
@@ -155,6 +166,7 @@ start() { # INDEX
     local n=${names[$1]}
     log[$n]=build/log/${n//\//-}.log
     state[$n]=running
+    [ ! -d build/header ] || export WEFT_CFLAGS="$(flags O2)"
     [ "$n" = tools ] || export WEFT_TOOLS_TRIED=1 # what it could not install, no suite tries again
     build/limit "${limits[$1]}" $((10 * limits[$1])) "${log[$n]%.log}.time" \
         bash -c "${commands[$1]}" >"${log[$n]}" 2>&1 </dev/null 9>&- &

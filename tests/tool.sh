@@ -4,6 +4,7 @@
 # The optional tools of the tests.  To be sourced.
 declare -A package=( # the Debian packages of each
     [clang]=clang
+    [clang-sanitizers]="clang libclang-rt-dev"
     [gcov]=gcc
     [valgrind]="valgrind libc6-dbg"
     [pkg-config]=pkg-config
@@ -11,12 +12,21 @@ declare -A package=( # the Debian packages of each
     [qemu-aarch64]=qemu-user
 )
 
+# has TOOL: whether it is there.  The run-time libraries of clang's sanitizers are a package of their own.
+has() {
+    [ "$1" != clang-sanitizers ] || {
+        command -v clang >/dev/null && clang -fsanitize=undefined -x c -o /dev/null - <<<'int main(void) { return 0; }' 2>/dev/null
+        return
+    }
+    command -v "$1" >/dev/null
+}
+
 may_install() { [ -z "${WEFT_NO_INSTALL:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
 
 # install_tools TOOL...: installs what is missing of them, if root may; true when all are there.
 install_tools() {
     local tool wanted=()
-    for tool in "$@"; do command -v "$tool" >/dev/null || wanted+=(${package[$tool]}); done
+    for tool in "$@"; do has "$tool" || wanted+=(${package[$tool]}); done
     [ ${#wanted[@]} -gt 0 ] || return 0
     may_install || return 1
     mkdir -p build
@@ -30,13 +40,13 @@ install_tools() {
           done
     ) >build/.install.log 2>&1 8>build/.install.lock
     hash -r
-    for tool in "$@"; do command -v "$tool" >/dev/null || return 1; done
+    for tool in "$@"; do has "$tool" || return 1; done
 }
 
 # need TOOL WHAT: true when TOOL is there.  Root gets a missing one installed, unless WEFT_NO_INSTALL
 # is set or the runner has tried it before; otherwise it prints "skipped: WHAT: reason" and is false.
 need() {
-    command -v "$1" >/dev/null && return 0
+    has "$1" && return 0
     local why="$1 is not installed"
     if [ -n "${WEFT_TOOLS_TRIED:-}" ] && may_install; then
         why="$why and apt-get could not install it"

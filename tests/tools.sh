@@ -10,5 +10,5 @@ cd "$(dirname "$0")/.."
 . tests/tool.sh
 install_tools "${!package[@]}" || echo "not every tool can be installed here"
 for tool in "${!package[@]}"; do
-    echo "$tool: $(command -v "$tool" || echo missing)"
+    echo "$tool: $(has "$tool" && { command -v "$tool" || echo installed; } || echo missing)"
 done

@@ -25,54 +25,53 @@ o3      : base ir
 api     : base ir format grad sched emit interp cost lower jit io geom run tune ops o3 weft.h
 '
 
-may_include() { echo "$table" | sed -n "s/^$1 *: *//p"; }
+declare -A may=()
+while read -r folder _ rest; do [ -z "$folder" ] || may[$folder]=" $rest "; done <<<"$table"
 
-# includes_of FILE: LINE:WHAT, for "quoted" ones; <angled> ones only when they are ours.
+# includes_of FILE...: FILE:LINE:WHAT, for "quoted" ones; <angled> ones only when they are ours.
 includes_of() {
-    grep -nE '^[[:space:]]*#[[:space:]]*include' "$1" | grep -vE '<[^>]*>' |
-        sed -E 's/^([0-9]+):[^"]*"?([^"]*)"?.*/\1:\2/'
-    grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*<weft' "$1" | sed -E 's/:.*<([^>]*)>.*/:\1/'
+    awk '!/^[[:space:]]*#[[:space:]]*include/ { next }
+         !/<[^>]*>/ { split($0, part, "\""); print FILENAME ":" FNR ":" part[2]; next }
+         /include[[:space:]]*<weft/ { split($0, part, /[<>]/); print FILENAME ":" FNR ":" part[2] }' "$@"
 }
 
-check_src() { # FILE FOLDER
-    local line what from
-    while IFS=: read -r line what; do
-        from=${what%%/*}
-        case $what in
-        *..*) bad "$1:$line: \"$what\": include by path from src/" ;;
-        "$2"/*) ;;
-        *_int.h) bad "$1:$line: \"$what\" is private to its folder" ;;
-        */* | weft.h)
-            case " $(may_include "$2") " in
-            *" $from "*) ;;
-            *) bad "$1:$line: $2 may not include \"$what\"; it may: $(may_include "$2")" ;;
-            esac ;;
-        *) bad "$1:$line: \"$what\": include by path from src/, in plain quotes" ;;
-        esac
-    done < <(includes_of "$1")
+check_src() { # FOLDER FILE LINE WHAT
+    local from=${4%%/*}
+    case $4 in
+    *..*) bad "$2:$3: \"$4\": include by path from src/" ;;
+    "$1"/*) ;;
+    *_int.h) bad "$2:$3: \"$4\" is private to its folder" ;;
+    */* | weft.h)
+        case ${may[$1]:-} in
+        *" $from "*) ;;
+        *) bad "$2:$3: $1 may not include \"$4\"; it may:${may[$1]:-}" ;;
+        esac ;;
+    *) bad "$2:$3: \"$4\": include by path from src/, in plain quotes" ;;
+    esac
 }
 
 for file in $(c_files src); do
     folder=${file#"$root"/src/} folder=${folder%%/*}
-    echo "$table" | grep -q "^$folder *:" || bad "$file: folder $folder is not in the table"
-    check_src "$file" "$folder"
+    [ -n "${may[$folder]:-}" ] || bad "$file: folder $folder is not in the table"
 done
+while IFS=: read -r file line what; do
+    folder=${file#"$root"/src/}
+    check_src "${folder%%/*}" "$file" "$line" "$what"
+done < <(includes_of $(c_files src) /dev/null)
 part "src: each folder includes only what the table allows"
 
 # Users of the library see weft.h, and headers beside them.
-for file in $(c_files cli examples); do
-    while IFS=: read -r line what; do
-        [ "$what" = weft.h ] || [ -f "$(dirname "$file")/$what" -a "$what" = "${what##*/}" ] ||
-            bad "$file:$line: may include weft.h and its own headers only, not \"$what\""
-    done < <(includes_of "$file")
-done
+while IFS=: read -r file line what; do
+    [ "$what" = weft.h ] || [ -f "${file%/*}/$what" -a "$what" = "${what##*/}" ] ||
+        bad "$file:$line: may include weft.h and its own headers only, not \"$what\""
+done < <(includes_of $(c_files cli examples) /dev/null)
 part "cli and examples: only weft.h"
 
 # What an irrep is stays in o3/ and what hands it out: kernels see programs as any other.
-for file in $(c_files src); do
-    case ${file#"$root"/src/} in o3/* | api/*) continue ;; esac
-    hits=$(grep -niE 'irrep|clebsch|wigner|equivarian|spherical|harmonic|e3nn|\bmace\b|\b3j\b|\bo3[_/]|\bo3\b' "$file" | head -n 3)
-    [ -z "$hits" ] || bad "$file:$hits: only o3/ and api/ know about irreps"
-done
+while IFS= read -r hit; do
+    case ${hit#"$root"/src/} in o3/* | api/*) continue ;; esac
+    bad "$hit: only o3/ and api/ know about irreps"
+done < <(grep -niHE -m 3 'irrep|clebsch|wigner|equivarian|spherical|harmonic|e3nn|\bmace\b|\b3j\b|\bo3[_/]|\bo3\b' \
+    $(c_files src) /dev/null)
 part "only o3 and api know about irreps"
 finish
