@@ -235,6 +235,36 @@ static int bench_one(const Options *o, int i)
     return code;
 }
 
+/* What the numbers of a line are, which begins with this word; "": it has none to explain. */
+static const char *unit_of(const char *line)
+{
+    static const char *const unit[][2] = {
+        { "cache ", "bytes" }, { "fma ", "GFLOP/s" }, { "call ", "1e9 results/s" },
+        { "stream ", "GB/s" }, { "gather ", "GB/s" },
+    };
+
+    for (size_t i = 0; i < sizeof unit / sizeof *unit; i++)
+        if (strncmp(line, unit[i][0], strlen(unit[i][0])) == 0)
+            return unit[i][1];
+    return "";
+}
+
+/* The text of a machine, with a unit behind each line that has numbers. */
+static void put_machine(const char *text)
+{
+    printf("# rates are those of one thread, then of one thread for each CPU\n");
+    for (const char *s = text; *s != 0;) {
+        int n = (int)strcspn(s, "\n");
+        const char *unit = unit_of(s);
+
+        if (unit[0] != 0)
+            printf("%-36.*s  %s\n", n, s, unit);
+        else
+            printf("%.*s\n", n, s);
+        s += n + (s[n] != 0);
+    }
+}
+
 static int machine(const Options *o)
 {
     weft_ctx *ctx = cli_ctx();
@@ -246,7 +276,7 @@ static int machine(const Options *o)
     } else {
         if (weft_warning(ctx)[0] != 0)
             fprintf(stderr, "weft: note: %s\n", weft_warning(ctx));
-        fputs(m.text, stdout);
+        put_machine(m.text);
     }
     cli_free(ctx);
     return code;
@@ -314,7 +344,10 @@ const Command cmd_bench = {
     "  i32, i64          indices; i32 without a word\n"
     "  t=2               threads; without it, one for each CPU\n"
     "  sched=TEXT        how loops are arranged, \"sched=tile 8; ahead 0\" (weft list steps)\n"
-    "  hold=A            an input whose elements do not change from run to run\n\n"
+    "  hold=A            an input whose elements do not change from run to run\n"
+    "  data=FILE.npz     instead of a graph, the structure arrays of the program by their names:\n"
+    "                    for structures that are no matrix (three coordinates, n:m, several\n"
+    "                    axes); sizes that these do not tell are words, NAME=N\n\n"
     "The result is compared with the interpreter's, or of a large problem with that of a plain\n"
     "loop, or the program is verified on a small graph. Then it is timed; a line has medians.\n\n"
     "  --baseline P  time another problem in turns; the last column is its time over this one's\n"
@@ -327,6 +360,7 @@ const Command cmd_bench = {
     "  weft bench spmm:graph.mtx:k=128:f32:t=2\n"
     "  weft bench sddmm:powerlaw:n=169000:nnz=2300000:a=2.1:k=64:t=1 --json\n"
     "  weft bench file:mine.weft:graph.npz:feat=64 --baseline spmm:graph.npz:k=64\n"
+    "  weft bench file:mttkrp_csf.weft:data=csf.npz:f=16\n"
     "  weft bench tp:mace-large:n=2000:t=1 tp:'8x0e+8x1o*0e+1o>0e+1o':uvu:backward\n"
     "  weft bench conv:sevennet0-main:system=water:atoms=1000:backward:t=1\n"
     "  weft bench machine\n",

@@ -50,8 +50,8 @@ static int version(const Command *c, int argc, char **argv)
 const Command cmd_list = {
     "list",
     "list the types, functions, axes and keywords of the language, passes, steps,"
-    " targets, operators",
-    "usage: weft list [types|functions|axes|keywords|passes|steps|targets|ops|options]\n\n"
+    " targets, operators, formats",
+    "usage: weft list [types|functions|axes|keywords|passes|steps|targets|ops|options|formats]\n\n"
     "Prints one table, or all of them, one row a line.\n\n"
     "examples:\n"
     "  weft list axes\n"

@@ -7,13 +7,15 @@
  *     sddmm:powerlaw:n=1000:nnz=8000:k=64:i64
  *     spmm:graph.mtx:k=128:sched=panel 64; pack 1
  *     file:mine.weft:graph.npz:feat=32
+ *     file:mttkrp_csf.weft:data=csf.npz:f=16
  *     tp:mace-large:n=2000:backward
  *     conv:sevennet0-main:system=water:atoms=1000
  *
  * An operator and its options, or file and a path; a graph, be it a file or a generator with its
  * parameters; sizes of the program (k is the operators' f); t threads; the type of indices; a
- * schedule.  A size without a value is that of the graph.  Tensor products (tp.c) have no graph,
- * that of a convolution (conv.c) is of atoms. */
+ * schedule.  A size without a value is that of the graph.  A program whose structure is no matrix
+ * gets it from a file instead of a graph.  Tensor products (tp.c) have no graph, that of a
+ * convolution (conv.c) is of atoms. */
 #include "problem.h"
 
 #include <errno.h>
@@ -26,6 +28,8 @@
 
 static const char *const generators[] = { "uniform", "powerlaw", "rmat", "banded", NULL };
 static const char *const parameters[] = { "n", "nnz", "a", "b", "c", "max", "seed", "w", NULL };
+
+#define NO_MATRIX "its structure is not that of one matrix; give data=FILE.npz, with the array "
 
 enum { ITEMS = 1000, FEW_ITEMS = 5 }; /* of a tensor product: by default, and to verify it */
 
@@ -123,9 +127,11 @@ static bool take_word(Problem *p, const char *word, bool *generated)
         return append(p->sched, word + 6);
     if (strncmp(word, "hold=", 5) == 0)
         return append(p->hold, word + 5);
+    if (strncmp(word, "data=", 5) == 0 && p->op[0] == 0)
+        return append(p->archive, word + 5);
     if (p->op[0] != 0 && is_option(word))
         return append(p->spec, word);
-    if (p->source[0] == 0) {
+    if (p->source[0] == 0 && (p->archive[0] == 0 || word[n] == 0)) {
         *generated = is_one_of(generators, word, strlen(word));
         return append(p->source, word);
     }
@@ -158,6 +164,8 @@ bool problem_parse(Problem *p, const char *text)
         if (*s == 0)
             break;
     }
+    if (p->archive[0] != 0)
+        return p->source[0] == 0 || bad(p, "both a graph and data=: ", p->source);
     return p->source[0] != 0 || bad(p, is_product(p) ? "it has no irreps" : "it has no graph", "");
 }
 
@@ -213,7 +221,8 @@ static bool make_program(Problem *p)
     return true;
 }
 
-/* The structure arrays of the program: X.start and a coordinate, or the two coordinates of COO. */
+/* The structure arrays of the program that a graph gives: X.start and a coordinate, or the two
+ * coordinates of COO. */
 static bool find_structure(Problem *p)
 {
     weft_arg a;
@@ -230,9 +239,23 @@ static bool find_structure(Problem *p)
         else if (p->col == NULL)
             p->col = a.name;
         else
-            return bad(p, "the program has more than one sparse structure: ", a.name);
+            return bad(p, NO_MATRIX, a.name);
     }
+    if (p->col == NULL && p->row_name != NULL)
+        return bad(p, NO_MATRIX, p->row_name);
     return p->start != NULL || p->col != NULL || bad(p, "the program has no sparse structure", "");
+}
+
+/* Every structure array, by its name in the file. */
+static bool read_structure(Problem *p, weft_args *args)
+{
+    weft_arg a;
+
+    for (int i = 0; weft_prog_arg(p->prog, i, &a) == WEFT_OK; i++)
+        if (a.structure && a.role == WEFT_INPUT &&
+            weft_args_read(args, a.name, p->archive) != WEFT_OK)
+            return failed(p);
+    return true;
 }
 
 static bool set_sizes(Problem *p, weft_args *args)
@@ -243,13 +266,15 @@ static bool set_sizes(Problem *p, weft_args *args)
         int64_t v = strcmp(a.name, "m") == 0     ? p->graph.m
                     : strcmp(a.name, "nnz") == 0 ? p->graph.nnz
                                                  : p->graph.n;
-        bool given = strcmp(a.name, "f") != 0 || p->op[0] == 0;
+        bool given = p->archive[0] == 0 && (strcmp(a.name, "f") != 0 || p->op[0] == 0);
 
         for (int k = 0; k < p->nsize; k++)
             if (strcmp(p->size_name[k], a.name) == 0 && !p->few) {
                 v = p->size[k];
                 given = true;
             }
+        if (!given && p->archive[0] != 0)
+            continue; /* the file's arrays tell it, or its lack is found by the first shape */
         if (!given)
             return bad(p, "a size is missing: ", strcmp(a.name, "f") == 0 ? "k" : a.name);
         if (weft_args_size(args, a.name, v) != WEFT_OK)
@@ -269,6 +294,8 @@ static bool bind_structure(Problem *p, weft_args *args)
 {
     const weft_graph *g = &p->graph;
 
+    if (p->archive[0] != 0)
+        return set_sizes(p, args) && read_structure(p, args);
     return set_sizes(p, args) && bind(p, args, p->start, g->start, g->m + 1) &&
            bind(p, args, p->row_name, p->row, g->nnz) && bind(p, args, p->col, g->col, g->nnz);
 }
@@ -428,6 +455,8 @@ static bool make_rows(Problem *p)
 
 static bool make_graph(Problem *p, const char *source)
 {
+    if (p->archive[0] != 0)
+        return true;
     if (is_conv(p))
         return conv_graph(p);
     if (!is_product(p))
@@ -444,7 +473,8 @@ bool problem_open(Problem *p, const char *source)
     p->ctx = cli_ctx();
     if (weft_ctx_threads(p->ctx, p->threads) != WEFT_OK)
         return failed(p);
-    if (!make_program(p) || ((!is_product(p) || is_conv(p)) && !find_structure(p)))
+    if (!make_program(p) ||
+        ((!is_product(p) || is_conv(p)) && p->archive[0] == 0 && !find_structure(p)))
         return false;
     begin = problem_now();
     if (weft_kernel_compile(p->prog, &p->kernel) != WEFT_OK)

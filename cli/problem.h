@@ -25,6 +25,7 @@ typedef struct Problem {
     int64_t size[MAX_SIZES];
     int nsize, threads;
     char hold[MAX_WORD]; /* names of inputs that do not change, ":" between them */
+    char archive[MAX_WORD]; /* a file with the structure arrays, or "": they are made of a graph */
     weft_type index; /* of structure arrays */
     char tp[MAX_TP_WORDS][16]; /* of a tensor product (op is "tp"), whose irreps are the source */
     int ntp;

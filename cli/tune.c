@@ -10,9 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { BAR = 24, WIDTH = 100 };
+enum { BAR = 24, WIDTH = 80, MOST_WIDTH = 200 };
 
 typedef struct Options {
     const char *word[64]; /* problems, or files */
@@ -23,6 +24,7 @@ typedef struct Options {
 
 typedef struct Show {
     bool terminal, quiet, shown;
+    int width;   /* of the bar */
     double last; /* when the bar was drawn */
     char best[MAX_WORD * 8];
 } Show;
@@ -33,6 +35,15 @@ static void on_interrupt(int sig)
 {
     (void)sig;
     interrupted = 1;
+}
+
+/* Columns that a line may fill without going on in the next: one less than there are. */
+static int terminal_width(void)
+{
+    struct winsize size = { .ws_col = 0 };
+    int width = ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : WIDTH;
+
+    return (width < MOST_WIDTH ? width : MOST_WIDTH) - 1;
 }
 
 static void draw_bar(Show *s, const weft_tuning *t)
@@ -52,14 +63,15 @@ static void draw_bar(Show *s, const weft_tuning *t)
     if (t->best != NULL)
         snprintf(line + strlen(line), sizeof line - strlen(line), "  best %.4g ms (%.2fx)  %s",
                  t->best_s * 1e3, t->default_s / t->best_s, t->best[0] != 0 ? t->best : "default");
-    fprintf(stderr, "\r%-*.*s", WIDTH, WIDTH, line);
+    s->width = terminal_width();
+    fprintf(stderr, "\r%-*.*s", s->width, s->width, line);
     s->shown = true;
 }
 
 static void end_bar(Show *s)
 {
     if (s->shown)
-        fprintf(stderr, "\r%*s\r", WIDTH, "");
+        fprintf(stderr, "\r%*s\r", s->width, "");
     s->shown = false;
 }
 
@@ -286,7 +298,8 @@ const Command cmd_tune = {
     "usage: weft tune PROBLEM... [--seconds S] [--top N] [--quiet] [--json]\n"
     "       weft tune --space PROBLEM|FILE... [--top N] [--json]\n"
     "       weft tune --merge FILE...\n\n"
-    "A problem is as for weft bench: an operator or file:PATH, a graph, sizes, threads.\n"
+    "A problem is as for weft bench: an operator or file:PATH, a graph or data=FILE, sizes,\n"
+    "threads.\n"
     "Some schedules are compiled, each is compared with the default one, and all are timed in\n"
     "turns, the slower half dropped after each round. The fastest is kept in the cache directory\n"
     "with the program, the structure and the machine: kernels that have no schedule of their own\n"

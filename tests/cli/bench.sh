@@ -4,6 +4,7 @@
 #
 # weft bench and weft gen on tiny problems: what they verify, print and refuse; never how long it
 # took.
+here=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/lib.bash"
 
 try "a generator" 0 weft gen uniform:n=40:nnz=200
@@ -43,6 +44,12 @@ kept=$(ls "$WEFT_CACHE_DIR"/machine-*.txt)
 cmp -s stdout "$kept"
 verdict "the machine is kept" $? "$kept"
 try "the machine again" 0 weft bench machine
+for fact in 'cache L2 [0-9]+ +bytes' 'fma f32 [0-9.]+ [0-9.]+ +GFLOP/s' 'call exp f32 .* 1e9 results/s' \
+    'stream L2 triad .* GB/s' 'gather [0-9]+ .* GB/s'; do
+    grep -qE "^$fact\$" stdout
+    verdict "$name" $? "no unit: $fact"
+done
+out "# rates are those of one thread, then of one thread for each CPU"
 cmp -s stdout "$kept"
 verdict "what was kept is read" $? "it changed"
 try "the machine without a compiler" 0 env WEFT_CACHE_DIR="$tmp/none" WEFT_DISABLE_JIT=1 "$WEFT" bench machine
@@ -131,5 +138,21 @@ try "bench of a dense program" 1 weft bench file:dense.weft:g.mtx
 try "bench of nothing" 2 weft bench
 try "bench --fast" 2 weft bench --fast
 try "bench --seconds x" 2 weft bench spmm:g.mtx:k=1 --seconds x
+# Structures that are no matrix: three coordinates, n:m, several axes.
+data=$here/examples/data
+csf=file:$here/examples/mttkrp_csf.weft
+try "a graph for three coordinates" 1 weft bench $csf:uniform:n=9:nnz=20:f=4
+err "its structure is not that of one matrix; give data=FILE.npz, with the array K.start"
+try "three coordinates" 0 weft bench $csf:data=$data/csf.npz:f=4:b=5:c=6 --seconds 0
+out "interpreter"
+try "a size that the file does not tell" 1 weft bench $csf:data=$data/csf.npz:f=4 --seconds 0
+err "the size b is not known"
+try "a graph beside data" 2 weft bench $csf:g.mtx:data=$data/csf.npz:f=4
+err "both a graph and data="
+try "n:m" 0 weft bench file:$here/examples/spmm_nm.weft:data=$data/nm.npz:f=4 --seconds 0
+out "interpreter"
+try "tune three coordinates" 0 weft tune $csf:data=$data/csf.npz:f=4:b=5:c=6 --seconds 1 --top 2 --quiet
+out "  schedule  "
+
 try "bench machine and more" 2 weft bench machine spmm:g.mtx:k=1
 finish

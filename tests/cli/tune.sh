@@ -55,6 +55,29 @@ fi
 try "what was tuned is right" 0 weft bench $problem --seconds 0
 out "interpreter"
 
+if command -v python3 >/dev/null; then # a terminal of 80 columns: no line of the bar may reach the last one
+    cat >terminal.py <<'END'
+import fcntl, os, pty, re, struct, sys, termios
+pid, fd = pty.fork()
+if pid == 0:
+    fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    os.execvp(sys.argv[1], sys.argv[1:])
+said = b""
+while True:
+    try:
+        part = os.read(fd, 4096)
+    except OSError:
+        break
+    if not part:
+        break
+    said += part
+bars = [line for line in re.split(rb"[\r\n]", said) if line.startswith(b"[")]
+longest = max(map(len, bars), default=0)
+sys.exit(f"{len(bars)} bars, the longest of {longest}") if not 20 < longest < 80 else None
+END
+    try "the bar fits a terminal of 80 columns" 0 python3 terminal.py "$WEFT" tune $problem $quick
+fi
+
 # A compiler that gets wrong what looks 16,384 bytes ahead.
 cat >wrong_cc <<'END'
 #!/bin/sh

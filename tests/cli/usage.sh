@@ -59,6 +59,9 @@ try "the version with more" 2 weft version 2
 try "all tables" 0 weft list
 out "functions"
 out "  compressed(I, n)"
+tables=$(grep -E '^[a-z]' stdout)
+try "its help" 0 weft list --help
+for table in $tables; do out "$table"; done
 try "a table" 0 weft list types
 same - <<'END'
 i32   integer
