@@ -6,7 +6,8 @@ NUL, and NumPy drops the masks of masked arrays and the fractions of numbers, al
 from __future__ import annotations
 
 import operator
-from typing import Any, Optional
+from collections.abc import Mapping
+from typing import Any, Dict, Optional
 
 import numpy as np
 
@@ -94,3 +95,11 @@ def array(name: str, value: Any, dtype: Optional[np.dtype] = None) -> np.ndarray
         raise ArgumentError(f"{name}: expected integers that {dtype} holds, got {given.min()} to "
                             f"{given.max()}")
     return out
+
+
+def named(value: Any, more: Mapping[str, Any]) -> Dict[str, Any]:
+    """Arrays by name, as a call gives them: a mapping or nothing, and keywords."""
+    if value is not None and not hasattr(value, "keys"):
+        raise ArgumentError(f"arrays: expected a mapping of names to arrays, or keywords, got {value!r:.60} of "
+                            f"type {type(value).__name__}")
+    return {**(value or {}), **more}

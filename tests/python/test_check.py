@@ -136,6 +136,16 @@ def test_masks(call):
     call(masked)  # nothing is masked: as a plain array
 
 
+def test_what_is_no_name_path_mapping_or_operator_is_named():
+    program = weft.Program(GATHER)
+    for call, name in [(lambda: weft.Program.read(3), "path: "), (lambda: weft.Program.read(None), "path: "),
+                       (lambda: program.grad(3), "wrt: "), (lambda: program.grad(of=2.5), "of: "),
+                       (lambda: program.run(3), "arrays: "), (lambda: program.compile()([1, 2]), "arrays: "),
+                       (lambda: weft.tune(3), "op: "), (lambda: weft.tune(None, None), "op: ")]:
+        with pytest.raises(weft.ArgumentError, match=f"^{name}expected .*, got "):
+            call()
+
+
 def test_lists_of_integers_do_not_wrap():
     program = weft.Program(GATHER)
     for at in ([2 ** 32], [2 ** 31], [0.7], [2 ** 64]):
