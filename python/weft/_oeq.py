@@ -5,13 +5,17 @@ OpenEquivariance, on Weft's operators."""
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional
+from typing import Any, List, Optional, Sequence
 
 import torch
 
-from ._problem import TPProblem, type_of
+from ._irreps import Irreps
+from ._peers import Mismatch
+from ._problem import TPProblem
+from ._script import Unscripted, no_tensor
 from ._sparse import bad
 from ._torch import _DTYPES, _native, run
+from ._torch_ad import is_traced
 from ._torch_conv import conv
 from ._uses import hold
 
@@ -26,32 +30,89 @@ def torch_ext_so_path() -> str:
     return _native._name
 
 
-def as_type(x: torch.Tensor, dtype: torch.dtype, name: str, width: int) -> torch.Tensor:
-    """An operand in the dtype of the problem: autocast may have left another."""
-    if x.shape[-1:] != (width,):
-        raise bad(name, f"{width} elements in the last dimension", tuple(x.shape))
+def transpose_irreps(array: torch.Tensor, irreps: Any, src_layout: str, dst_layout: str) -> torch.Tensor:
+    """Features (..., irreps.dim) in another layout, of "mul_ir" and "ir_mul"; the same layout is a copy."""
+    for name, layout in (("src_layout", src_layout), ("dst_layout", dst_layout)):
+        if layout not in ("mul_ir", "ir_mul"):
+            raise bad(name, "mul_ir or ir_mul", repr(layout))
+    if not isinstance(array, torch.Tensor):
+        raise TypeError(f"array: expected a tensor of torch, got {type(array).__name__}")
+    irreps = Irreps(irreps)
+    if array.shape[-1:] != (irreps.dim,):
+        raise _unlike("array", f"(..., {irreps.dim})", array)
+    if src_layout == dst_layout or not irreps:
+        return array.clone()
+    inner = [(mul, ir.dim) if src_layout == "mul_ir" else (ir.dim, mul) for mul, ir in irreps]
+    parts = array.split([slot.dim for slot in irreps], -1)
+    return torch.cat([part.unflatten(-1, shape).transpose(-1, -2).flatten(-2)
+                      for part, shape in zip(parts, inner)], -1)
+
+
+def _unlike(name: str, shape: str, x: torch.Tensor) -> Mismatch:
+    return Mismatch(f"Shape mismatch: {name}: expected {shape}, got {tuple(x.shape)}")
+
+
+def _operand(name: str, x: Any, rows: Any, width: int, dtype: torch.dtype) -> torch.Tensor:
+    """A tensor (rows, width), or without rows (width,).  Autocast may have left another type of floats."""
+    if not isinstance(x, torch.Tensor):
+        raise no_tensor(name, x)
+    if x.ndim != (1 if rows is None else 2) or x.shape[-1] != width or (
+            rows is not None and not is_traced() and x.shape[0] != rows):
+        raise _unlike(name, f"{width} elements in the last dimension"
+                      + (" and no other" if rows is None else f" of {rows} rows"), x)
+    if x.dtype != dtype and not (x.is_floating_point() and torch.is_autocast_enabled("cpu")):
+        raise Mismatch(f"Dtype mismatch: {name}: expected elements of {dtype}, got {x.dtype}; "
+                       f"{name}.to({dtype}) converts them")
     return x if x.dtype == dtype else x.to(dtype)
 
 
-class _Problem(torch.nn.Module):
+def _edges(name: str, x: Any, edges: Any) -> None:
+    """A list of indices, one for each edge."""
+    if not isinstance(x, torch.Tensor):
+        raise no_tensor(name, x)
+    if x.ndim != 1 or (not is_traced() and x.shape[0] != edges):
+        raise _unlike(name, f"({edges},), one for each row of Y", x)
+    if x.dtype not in (torch.int32, torch.int64):
+        raise Mismatch(f"Dtype mismatch: {name}: expected elements of torch.int32 or torch.int64, got "
+                       f"{x.dtype}")
+
+
+def _on_one_device(names: Sequence[str], tensors: List[torch.Tensor]) -> None:
+    """All on the CPU, or all on "meta", which has shapes alone."""
+    where = {x.device.type for x in tensors}
+    if where not in ({"cpu"}, {"meta"}):
+        name, x = next((n, x) for n, x in zip(names, tensors) if x.device.type != "cpu")
+        raise Mismatch(f"Device mismatch: {name} is not on the CPU but on {x.device}")
+
+
+class _Problem(Unscripted, torch.nn.Module):
     """A problem, and the dtypes of its operands.  There are no parameters and no buffers; a change of
-    dtype, as by double(), is one of the problem."""
+    dtype, as by double(), is one of the problem, of which the module has a copy."""
 
     def __init__(self, problem: TPProblem, form: str):
         super().__init__()
         if not isinstance(problem, TPProblem):
             raise bad("problem", "a weft.TPProblem", type(problem).__name__)
         self._form = form
-        self._take(problem)
+        self._take(problem.clone())
         hold(self, self._spec)
 
     def _take(self, problem: TPProblem) -> None:
         self._spec = problem.spec(self._form)
-        self.config = self.input_args = problem
+        self.config = problem
         self._dtype, self._weight_dtype = _DTYPES[problem.type], _DTYPES[problem.weight_type]
         self.weight_numel = problem.weight_numel
         self._dims = problem.irreps_in1.dim, problem.irreps_in2.dim
-        self._has_weights = problem.weights != "none"
+        self._weights = problem.weights
+
+    @property
+    def input_args(self) -> dict:
+        return {"problem": self.config}
+
+    @property
+    def signs(self) -> str:
+        """The convention of 3j symbols."""
+        return self.config.signs
 
     def _apply(self, fn, recurse=True):
         dtype = fn(torch.empty(0, dtype=self._dtype)).dtype
@@ -67,14 +128,20 @@ class _Problem(torch.nn.Module):
     def reorder_weights_to_e3nn(self, weights: torch.Tensor, has_batch_dim: bool = True) -> torch.Tensor:
         return weights
 
-    def _operands(self, x, y, w):
-        out = [as_type(x, self._dtype, "X", self._dims[0]), as_type(y, self._dtype, "Y", self._dims[1])]
-        if self._has_weights:
-            out.append(as_type(w, self._weight_dtype, "W", self.weight_numel))
+    def _operands(self, x: Any, y: Any, w: Any, rows: Any, items: Any) -> List[torch.Tensor]:
+        out = [_operand("X", x, rows, self._dims[0], self._dtype),
+               _operand("Y", y, items, self._dims[1], self._dtype)]
+        if self._weights != "none":
+            out.append(_operand("W", w, None if self._weights == "shared" else items, self.weight_numel,
+                                self._weight_dtype))
         return out
 
     def extra_repr(self) -> str:
         return repr(self.config)
+
+
+def _rows_of(x: Any) -> Any:
+    return x.shape[0] if isinstance(x, torch.Tensor) and x.ndim else 0
 
 
 class TensorProduct(_Problem):
@@ -84,15 +151,18 @@ class TensorProduct(_Problem):
         super().__init__(problem, "tp")
 
     def forward(self, x: torch.Tensor, y: torch.Tensor, W: Optional[torch.Tensor] = None) -> torch.Tensor:
-        return run("o3 " + self._spec, self._operands(x, y, W))[0]
+        operands = self._operands(x, y, W, _rows_of(x), _rows_of(x))
+        _on_one_device("XYW", operands)
+        return run("o3 " + self._spec, operands)[0]
 
 
 class TensorProductConv(_Problem):
     """Z[row] = the sum over edges k with rows[k] == row of X[cols[k]] x Y[k] by weights W[k].
 
     Results have the same bits for any number of threads, with `deterministic` or without; sums are
-    in the order of the senders.  With `kahan` sums over edges are compensated, in gradients too.  `rows` and `cols` may be in any order and of int32
-    or int64; num_rows is the number of rows of Z (as many as X has)."""
+    in the order of the senders.  With `kahan` sums over edges are compensated, in gradients too.  `rows`
+    and `cols` may be in any order and of int32 or int64; num_rows is the number of rows of Z (as many as X
+    has)."""
 
     def __init__(self, problem: TPProblem, torch_op: bool = True, deterministic: bool = False,
                  kahan: bool = False, use_opaque: bool = False):
@@ -108,8 +178,17 @@ class TensorProductConv(_Problem):
     def forward(self, X: torch.Tensor, Y: torch.Tensor, W: Optional[torch.Tensor], rows: torch.Tensor,
                 cols: torch.Tensor, sender_perm: Optional[torch.Tensor] = None,
                 num_rows: Optional[int] = None) -> torch.Tensor:
+        edges = _rows_of(rows)
+        operands = self._operands(X, Y, W, _rows_of(X), edges)
+        indices = {"rows": rows, "cols": cols}
+        if sender_perm is not None:  # accepted, checked, and not needed
+            indices["sender_perm"] = sender_perm
+        for name, x in indices.items():
+            _edges(name, x, edges)
+        names = ["X", "Y", "W"][:len(operands)]
+        _on_one_device([*names, *indices], [*operands, *indices.values()])
         nodes = X.shape[0] if num_rows is None else num_rows
-        return conv(self._spec, self._operands(X, Y, W), rows, cols, nodes)
+        return conv(self._spec, operands, rows, cols, nodes)
 
 
 torch.serialization.add_safe_globals([TPProblem, TensorProduct, TensorProductConv])

@@ -16,7 +16,7 @@ RNG = np.random.default_rng(0)
 
 def test_irreps_are_a_tuple_of_slots():
     irreps = weft.Irreps("2x1o + 0e + 0x2e")
-    assert str(irreps) == "2x1o+1x0e+0x2e" and len(irreps) == 3 and irreps[0] == (2, 1, -1)
+    assert str(irreps) == "2x1o+1x0e+0x2e" and len(irreps) == 3 and irreps[0] == (2, (1, -1))
     assert (irreps.dim, irreps.num_irreps, irreps.lmax) == (7, 3, 1)
     assert [(s.start, s.stop) for s in irreps.slices()] == [(0, 6), (6, 7), (7, 7)]
     assert [s.dim for s in irreps] == [6, 1, 0]

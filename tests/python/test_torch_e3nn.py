@@ -80,8 +80,10 @@ def test_linear(biases):
     mine.load_state_dict(theirs.state_dict())
     agree(mine, theirs, torch.randn(2, 3, 15))
     assert repr(mine).startswith("Linear(4x0e")
-    with pytest.raises(ValueError, match="biases: expected none, or one for each"):
-        weft.o3.Linear("0e", "0e+0e", biases=[True, False])
+    with pytest.raises(ValueError, match="biases: expected True or False, or one of them for each of 2"):
+        weft.o3.Linear("0e", "0e+0e", biases=[True])
+    with pytest.raises(AssertionError, match="slots of 0e only, got one for 1x1o"):
+        weft.o3.Linear("0e", "0e+1o", biases=[True, True])
 
 
 @pytest.mark.parametrize("norm", ["integral", "component", "norm"])
@@ -123,8 +125,11 @@ def test_half_precision_of_autocast_is_taken(dtype):
     problem = weft.TPProblem(*UVU, shared_weights=False)
     product = weft.TensorProduct(problem)
     x, y, w = torch.randn(6, 16), torch.randn(6, 4), torch.randn(6, 8)
-    got = product(x.bfloat16(), y, w)
-    assert torch.equal(got, product(x.bfloat16().float(), y.float(), w.float()))
+    want = product(x.bfloat16().float(), y.float(), w.float())
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(product(x.bfloat16(), y, w), want)
+    with pytest.raises(RuntimeError, match="Dtype mismatch: X: expected elements of torch.float32"):
+        product(x.bfloat16(), y.float(), w.float())
 
 
 def test_problem_says_what_is_wrong():

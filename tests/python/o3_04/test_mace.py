@@ -129,6 +129,30 @@ def test_gradients_by_node_attributes(double, attributes):
     assert some > 10
 
 
+def test_restore_torchscript_and_prepare(double):
+    """What MACE's deployment does to a model gives the stock one."""
+    from e3nn.util import jit
+    from mace.tools.compile import prepare
+
+    stock = make()
+    fast = copy.deepcopy(stock)
+    report = weft.accelerate(fast)
+    want = stock(batch())["forces"]
+    assert len(weft.restore(fast).replaced) == len(report.replaced) == 4
+    kinds = [[type(m) for m in model.modules()] for model in (stock, fast)]
+    assert kinds[0] == kinds[1] and not any("conv_fusion" in m.__dict__ for m in fast.modules())
+    assert torch.equal(fast(batch())["forces"], want)
+    for make_other in (jit.compile, lambda model: prepare(lambda: model)()):
+        model = copy.deepcopy(stock)
+        weft.accelerate(model)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            other = make_other(model)
+        if make_other is jit.compile:
+            assert [w for w in said if "weft.restore(model)" in str(w.message)]
+        torch.testing.assert_close(other(batch())["forces"], want, rtol=1e-10, atol=1e-12)
+
+
 class Small:
     """A symmetric contraction, stock and replaced."""
 
