@@ -28,7 +28,7 @@ from ._lib import (
 )
 from ._conv import Convolution, Edges
 from ._graph import Graph
-from ._irreps import Irreps, wigner_3j, wigner_D
+from ._irreps import Irrep, Irreps, wigner_3j, wigner_D
 from ._neighbours import Atoms, Neighbours, atoms, neighbours
 from ._o3 import Contraction, Linear, Product, SphericalHarmonics
 from ._ops import sddmm, segment_reduce, softmax, spmm, spmv
@@ -41,8 +41,8 @@ __version__ = _lib.lib.weft_version().decode()
 
 __all__ = [
     "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Convolution",
-    "Edges", "Error", "FileError", "Graph", "Info", "Instruction", "Irreps", "Kernel", "LimitError",
-    "Linear", "Neighbours", "OutOfMemory", "ParseError", "Product", "Program", "Progress",
+    "Edges", "Error", "FileError", "Graph", "Info", "Instruction", "Irrep", "Irreps", "Kernel",
+    "LimitError", "Linear", "Neighbours", "OutOfMemory", "ParseError", "Product", "Program", "Progress",
     "RunError", "SphericalHarmonics", "TPProblem", "Tuned", "atoms", "forget", "freeze",
     "neighbours", "sddmm", "segment_reduce", "set_threads", "softmax", "spmm", "spmv", "tune",
     "wigner_3j", "wigner_D",
@@ -50,23 +50,26 @@ __all__ = [
 
 # What needs torch, which is imported when one of these is first asked for.
 _TORCH = {"TensorProduct": "_oeq", "TensorProductConv": "_oeq", "torch_to_oeq_dtype": "_oeq",
-          "torch_ext_so_path": "_oeq", "accelerate": "models"}
+          "torch_ext_so_path": "_oeq", "transpose_irreps": "_oeq", "accelerate": "models",
+          "restore": "models"}
+_TORCH_MODULES = ("models", "o3")
 
 
 def __getattr__(name: str) -> Any:
-    if name == "o3":
-        return import_module(".o3", __name__)
-    if name not in _TORCH:
+    if name not in _TORCH and name not in _TORCH_MODULES:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
     try:
         import_module("torch")
     except ImportError:
-        raise ImportError(f"weft.{name} needs torch: pip install weft[torch]") from None
+        raise ImportError(f"weft.{name} needs torch, 2.10 or later: pip install torch") from None
+    if name in _TORCH_MODULES:
+        return import_module("." + name, __name__)
     return getattr(import_module("." + _TORCH[name], __name__), name)
 
 
 def __dir__() -> List[str]:
-    return sorted([*globals(), *_TORCH, "o3"])
+    hidden = ("__doc__", "__file__", "__name__", "__path__", "__version__")
+    return sorted([*__all__, *_TORCH, *_TORCH_MODULES, *hidden])
 
 
 def set_threads(n: int) -> None:

@@ -6,11 +6,13 @@ test structure, and time and memory before and after."""
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import sys
 import time
 import warnings
-from typing import Any, Callable, Dict, List
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List
 
 import numpy as np
 
@@ -36,12 +38,48 @@ def _nequip(name: str) -> Any:
 _KINDS: Dict[str, Callable[[str], Any]] = {"sevennet": _sevennet, "mace": _mace, "nequip": _nequip}
 
 
+class _Failed(Exception):
+    """What the command cannot do, in a line."""
+
+
+@contextmanager
+def _about(doing: str, remedy: str = "") -> Iterator[None]:
+    """Turns whatever another package raises while `doing` this into a line."""
+    try:
+        yield
+    except ModuleNotFoundError as e:
+        raise _Failed(f"{doing}: Python has no package {e.name}; pip install "
+                      f"{_PIP.get(e.name or '', e.name)}") from e
+    except _Failed:
+        raise
+    except Exception as e:
+        what = str(e).strip().split("\n")[0]
+        raise _Failed(f"{doing}: {type(e).__name__}{': ' + what if what else ''}{remedy}") from e
+
+
+_PIP = {"sevenn": "sevenn", "mace": "mace-torch", "nequip": "nequip", "ase": "ase", "torch": "torch"}
+
+
+def _load(kind: str, name: str) -> Any:
+    """The calculator of a model, by a name that the package knows or from a file."""
+    looks_like_file = os.sep in name or name.endswith((".pth", ".pt", ".model", ".ckpt"))
+    if looks_like_file and not os.path.isfile(name):
+        raise _Failed(f"{name}: there is no such file")
+    with _about(f"{name}: {kind} cannot load it", f"; is it a model of {kind}? see --kind"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _KINDS[kind](name)
+
+
 def _structure(source: str) -> Any:
     """Atoms from a file, or silicon."""
     if source != "silicon":
-        from ase.io import read
+        if not os.path.isfile(source):
+            raise _Failed(f"{source}: there is no such file")
+        with _about(f"{source}: ASE cannot read it"):
+            from ase.io import read
 
-        return read(source)
+            return read(source)
     from ase.build import bulk
 
     atoms = bulk("Si", cubic=True) * (2, 2, 2)
@@ -65,19 +103,23 @@ def _measure(calc: Any, atoms: Any, repeat: int) -> Dict[str, Any]:
 
 
 def _accelerate(args: argparse.Namespace) -> int:
-    import weft
+    with _about("weft.accelerate"):
+        import torch  # noqa: F401
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        stock, fast = (_KINDS[args.kind](args.model) for _ in range(2))
+        import weft
+    if args.repeat < 1:
+        raise _Failed(f"--repeat {args.repeat}: expected a number of at least 1")
+    atoms = _structure(args.structure) if args.report else None
+    stock, fast = (_load(args.kind, args.model) for _ in range(2))
     report = weft.accelerate(fast)
     print(report)
     if not report:
         return 1
     if args.report:
-        atoms = _structure(args.structure)
-        after = _measure(fast, atoms, args.repeat)  # first: memory only ever grows
-        before = _measure(stock, atoms, args.repeat)
+        with _about(f"the model cannot compute {args.structure}",
+                    "; --structure FILE gives another structure"):
+            after = _measure(fast, atoms, args.repeat)  # first: memory only ever grows
+            before = _measure(stock, atoms, args.repeat)
         print(f"{len(atoms)} atoms, {args.structure}")
         for key in ("energy", "forces", "stress"):
             if key in before:
@@ -99,7 +141,13 @@ def main(argv: List[str]) -> int:
     sub.add_argument("--repeat", type=int, default=5)
     sub.set_defaults(run=_accelerate)
     args = parser.parse_args(argv)
-    return args.run(args)
+    try:
+        return args.run(args)
+    except _Failed as e:
+        print(f"weft: error: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
 
 
 if __name__ == "__main__":

@@ -130,6 +130,7 @@ _VERBOSE = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 # Of each function what it takes; all of these return a status.
 _FUNCTIONS = {
     "weft_ctx_threads": [c_void_p, c_int],
+    "weft_ctx_compiler": [c_void_p],
     "weft_ctx_verbose": [c_void_p, _VERBOSE, c_void_p],
     "weft_prog_parse": [c_void_p, c_char_p, c_char_p, c_size_t, POINTER(c_void_p)],
     "weft_prog_op": [c_void_p, c_char_p, POINTER(c_void_p)],

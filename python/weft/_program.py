@@ -8,7 +8,8 @@ import os
 import warnings
 import weakref
 from ctypes import byref, c_int, cast, POINTER, c_char_p
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Union
+from collections.abc import Iterable
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Union
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from . import _array, _check, _lib
 from ._check import text as c_text
 from ._lib import check, lib
 
-Names = Union[str, Iterable[str], None]
+Names = Union[str, "Iterable[str]", None]
 Result = Union[np.ndarray, Dict[str, np.ndarray]]
 
 
@@ -73,6 +74,9 @@ class Program:
     @classmethod
     def read(cls, path: Union[str, "os.PathLike[str]"]) -> "Program":
         """The program in a file."""
+        if not isinstance(path, (str, bytes, os.PathLike)):
+            raise _lib.ArgumentError(f"path: expected the path of a file, got {path!r} of type "
+                                     f"{type(path).__name__}")
         with open(path, encoding="utf-8") as f:
             return cls(f.read(), os.fsdecode(path))
 
@@ -121,7 +125,7 @@ class Program:
     def run(self, arrays: Optional[Mapping[str, Any]] = None, /, out: Any = None, **more: Any) -> Result:
         """Runs the program with the interpreter, however long that takes; as a kernel is called."""
         with _lib.lock:
-            return Caller(self, lib.weft_run).run({**(arrays or {}), **more}, out)
+            return Caller(self, lib.weft_run).run(_check.named(arrays, more), out)
 
     def __repr__(self) -> str:
         return f"<weft.Program {', '.join(a.name for a in self.args)}>"
@@ -151,7 +155,7 @@ class Kernel:
     def __call__(self, arrays: Optional[Mapping[str, Any]] = None, /, out: Any = None,
                  **more: Any) -> Result:
         with _lib.lock:
-            return self._caller.run({**arrays, **more} if arrays else more, out)
+            return self._caller.run(more if arrays is None else _check.named(arrays, more), out)
 
     def schedule(self, text: Optional[str]) -> None:
         """How loops are arranged from the next call on, "tile 8; ahead 0": see docs/running.md.
@@ -377,6 +381,9 @@ class Caller:
 
 def _names(what: str, words: Names) -> tuple:
     """An array of C strings, and how many."""
+    if words is not None and not isinstance(words, Iterable):
+        raise _lib.ArgumentError(f"{what}: expected a name or a list of names, got {words!r} of type "
+                                 f"{type(words).__name__}")
     texts = [c_text(what, w) for w in ([words] if isinstance(words, str) else words or [])]
     return (c_char_p * max(len(texts), 1))(*texts), len(texts)
 

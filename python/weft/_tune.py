@@ -93,6 +93,9 @@ def tune(op: Callable[..., Any], *arguments: Any, seconds: float = 30, top: int 
 
     top: how many candidates begin (0: 24).  progress is called with a Progress now and then; the search
     ends when it returns something true.  Ctrl-C ends it, too, with the best so far."""
+    if not callable(op):
+        raise _lib.ArgumentError(f"op: expected an operator, as weft.spmm, got {op!r} of type "
+                                 f"{type(op).__name__}")
     search = Search(seconds, top, progress)
     with _lib.lock:
         before, _ops.run_kernel = _ops.run_kernel, search

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from importlib import import_module
 from itertools import chain
-from typing import Any, List, NamedTuple, Optional
+from typing import Any, Iterator, List, NamedTuple, Optional
 
 import torch
 
-from .. import _lib
-from .._program import Program
+from . import _swap
 
 _PACKAGES = {"sevenn": "sevennet", "nequip": "nequip", "mace": "mace"}
+# What calculators call what they have inside: models, and in wrappers and sums other calculators.
+_INSIDE = ("models", "model", "calc", "calcs", "calculator", "calculators", "mixer")
 
 
 class Replaced(NamedTuple):
@@ -26,34 +27,21 @@ class Replaced(NamedTuple):
 
 class Report:
     """What accelerate has done: `model`, the name of its kind; `replaced`, a list; `why`, when nothing
-    was replaced."""
+    was replaced.  That of restore says what was restored."""
 
-    def __init__(self, model: str, replaced: List[Replaced], why: str = ""):
-        self.model, self.replaced, self.why = model, replaced, why
+    def __init__(self, model: str, replaced: List[Replaced], why: str = "", done: str = "replaced"):
+        self.model, self.replaced, self.why, self._done = model, replaced, why, done
 
     def __bool__(self) -> bool:
         return bool(self.replaced)
 
     def __str__(self) -> str:
         if not self.replaced:
-            return f"{self.model}: nothing replaced: {self.why}"
-        lines = [f"{self.model}: {len(self.replaced)} modules replaced"]
+            return f"{self.model}: nothing {self._done}: {self.why}"
+        lines = [f"{self.model}: {len(self.replaced)} modules {self._done}"]
         return "\n".join(lines + [f"  {r.name}: {r.what}" for r in self.replaced])
 
     __repr__ = __str__
-
-
-def _no_compiler() -> Optional[str]:
-    """Why kernels would be interpreted; None: they are compiled."""
-    import warnings
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            info = Program("program p(n)\naxis I = n\nf32 A[I], B[I]\nB[i] = 2 * A[i]\n").compile().info
-    except _lib.Error as e:
-        return str(e)
-    return None if info.target == "c" else info.why
 
 
 def _package_of(model: torch.nn.Module) -> Optional[str]:
@@ -73,35 +61,74 @@ def _other_device(model: torch.nn.Module) -> Optional[str]:
     return None
 
 
+def _find(thing: Any, seen: List[Any]) -> Iterator[torch.nn.Module]:
+    """The models of a calculator, of those that it wraps or sums, and of atoms with a calculator."""
+    if any(thing is s for s in seen):
+        return
+    seen.append(thing)
+    if isinstance(thing, torch.nn.Module):
+        yield thing
+    elif isinstance(thing, (list, tuple)):
+        for part in thing:
+            yield from _find(part, seen)
+    elif hasattr(thing, "__dict__"):
+        for name in _INSIDE:
+            yield from _find(getattr(thing, name, None), seen)
+
+
+def _models(model: Any) -> List[torch.nn.Module]:
+    seen: List[Any] = []
+    found = list(_find(model, seen))
+    if not found:
+        inside = [type(s).__name__ for s in seen[1:] if hasattr(s, "__dict__")]
+        raise TypeError(
+            "model: expected a torch module, or a calculator that has one as .model, .calc or "
+            f".calculators; got {type(model).__name__}"
+            + (f", which has {', '.join(inside)} and no torch module" if inside else ""))
+    return found
+
+
+def _refusal(model: torch.nn.Module) -> str:
+    """Why nothing in the model can be replaced; "": it is to be tried."""
+    if isinstance(model, torch.jit.ScriptModule):
+        return "the model is TorchScript, whose modules are fixed; accelerate the model it was made of"
+    if _package_of(model) is None:
+        return f"no model of {', '.join(_PACKAGES)}"
+    device = _other_device(model)
+    if device is not None:
+        return f"the model is on {device}, and kernels run on the CPU"
+    return _swap.no_compiler()
+
+
 def accelerate(model: Any, *, fuse_radial: Optional[bool] = None) -> Report:
-    """Replaces the slow modules of a SevenNet, NequIP or MACE model, or of the model of an ASE
+    """Replaces the slow modules of a SevenNet, NequIP or MACE model, or of the models inside an ASE
     calculator, by ones that use Weft: in place, with the same parameters and the same state dict.
     Returns a report of it.  Without a C compiler, or if the model is not on the CPU, nothing changes,
-    and the report says so.
+    and the report says so.  `restore` undoes it.
 
     fuse_radial: should convolutions have the last layer of the radial network inside?  None: in calls
     without gradients, and where the weights of all edges would take more than 32 MB."""
     if fuse_radial not in (None, True, False):
         raise TypeError(f"fuse_radial: expected True, False or None, got {fuse_radial!r}")
-    models = [model] if isinstance(model, torch.nn.Module) else (
-        getattr(model, "models", None) or [getattr(model, "model", None)])
-    if not all(isinstance(m, torch.nn.Module) for m in models):
-        raise TypeError("model: expected a torch module or a calculator that has one as .model, got "
-                        f"{type(model).__name__}")
+    models = _models(model)
     replaced: List[Replaced] = []
-    kind, why = type(models[0]).__name__, ""
+    whys: List[str] = []
     for m in models:
-        package = _package_of(m)
-        if package is None:
-            why = f"no model of {', '.join(_PACKAGES)}"
-            continue
-        device = _other_device(m)
-        if device is not None:
-            why = f"the model is on {device}, and kernels run on the CPU"
-            continue
-        why = _no_compiler() or ""
+        why = _refusal(m)
         if not why:
-            found = import_module("." + _PACKAGES[package], __name__).replace(m, fuse_radial)
+            package = import_module("." + _PACKAGES[_package_of(m)], __name__)
+            found = package.replace(m, fuse_radial)
             replaced += [Replaced(*r) for r in found]
             why = "no module that Weft makes faster, or all of them are replaced already"
-    return Report(kind, replaced, why)
+        whys.append(why)
+    return Report(type(models[0]).__name__, replaced, whys[0])
+
+
+def restore(model: Any) -> Report:
+    """Undoes `accelerate`: every replaced module, of a model or of the models inside a calculator, is what
+    it was, with the parameters that it has now.  To be called before a model is scripted, traced or
+    pickled for a place without Weft.  Returns a report of it."""
+    models = _models(model)
+    names = [name for m in models for name in _swap.restore(m)]
+    return Report(type(models[0]).__name__, [Replaced(n, "as before") for n in names],
+                  "no module is replaced", "restored")

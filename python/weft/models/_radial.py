@@ -14,6 +14,8 @@ from ._specs import Last, Specs
 
 
 class Layer(Last, _Layer):
+    weft_stock = _Layer
+
     def weft_matrix(self) -> torch.Tensor:
         return self.weight / (self.h_in * self.var_in / self.var_out) ** 0.5
 
@@ -22,4 +24,4 @@ def take_last(conv: Specs, net: torch.nn.Module, fuse: Optional[bool]) -> str:
     """Lets the convolution have the last layer of `net` inside; a word on it for the report."""
     if type(net) is not FullyConnectedNet:
         return ""
-    return conv.weft_take(list(net.children())[-1], _Layer, Layer, fuse)
+    return conv.weft_take(list(net.children())[-1], Layer, fuse)

@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import torch
 
+from ._swap import Swapped, swap
 from .._problem import TPProblem
 from .._torch_conv import conv
 from .._torch_large import product
@@ -28,8 +29,8 @@ def has_forward_of(module: torch.nn.Module, package: str) -> bool:
     return type(module).forward.__module__.split(".")[0] == package
 
 
-class Last:
-    """A base of last layers: forward gives on what a convolution will multiply by weft_matrix().
+class Last(Swapped):
+    """A base of last layers: weft_run gives on what a convolution will multiply by weft_matrix().
 
     Without a gradient to come, the convolution makes the weights faster than a product and reads nothing.
     With one it has to make them twice: that takes less memory, and longer while arrays are small."""
@@ -45,11 +46,11 @@ class Last:
             return True
         return x.shape[0] * self.weight.shape[1] * x.element_size() > LARGE
 
-    def forward(self, x):
+    def weft_run(self, x):
         return x if self.weft_fuses(x) else product(x, self.weft_matrix())
 
 
-class Specs:
+class Specs(Swapped):
     """A base of modules that have weft_problem(): irreps of the operands, and instructions."""
 
     weft_options: Dict[str, Any] = {}  # of TPProblem
@@ -64,22 +65,39 @@ class Specs:
             specs[dtype, hidden] = problem.spec("conv", hidden=hidden)
         return specs[dtype, hidden]
 
+    def weft_is_hidden(self, weight: torch.Tensor) -> bool:
+        """Is this what goes into the last layer of the radial network, and not what comes out?"""
+        return bool(self.weft_last) and weight.shape[1] == self.weft_last[0].weight.shape[0]
+
+    def weft_weights(self, weight: torch.Tensor) -> torch.Tensor:
+        """The weights of edges, for the stock way; from now on the last layer makes them itself."""
+        if isinstance(weight, torch.fx.Proxy) or not self.weft_is_hidden(weight):
+            return weight
+        self.weft_last[0].weft_fuse = False
+        return weight @ self.weft_last[0].weft_matrix()
+
     def weft_conv(self, x, y, weight, rows, cols) -> torch.Tensor:
         """`weight` has those of edges, or what the last layer of the radial network has left."""
         given: List[torch.Tensor] = [x, y.to(x.dtype), weight.to(x.dtype)]
         hidden = None
-        if self.weft_last and weight.shape[1] == self.weft_last[0].weight.shape[0]:
+        if self.weft_is_hidden(weight):
             hidden = weight.shape[1]
             given.append(self.weft_last[0].weft_matrix().to(x.dtype))
         return conv(self.weft_spec(x.dtype, hidden), given, rows, cols, x.shape[0])
 
-    def weft_take(self, layer: torch.nn.Module, of: type, to: type, fuse: Optional[bool]) -> str:
-        """Takes the last layer of the radial network in if it is `of` this type; a word on it."""
-        if type(layer) is not of or len(set(layer.weight.shape)) == 1 or (
+    def weft_take(self, layer: torch.nn.Module, to: type, fuse: Optional[bool]) -> str:
+        """Takes the last layer of the radial network in, if it is one of this kind; a word on it."""
+        if type(layer) is not to.weft_stock or len(set(layer.weight.shape)) == 1 or (
                 getattr(layer, "act", None) is not None or getattr(layer, "bias", None) is not None):
             return ""
-        layer.__class__ = to
+        swap(layer, to)
         layer.weft_fuse = fuse
         self.weft_last = [layer]
         where = {None: "fused where that is better", True: "fused", False: "beside it"}[fuse]
         return f"; radial layer {layer.weight.shape[0]} -> {layer.weight.shape[1]} {where}"
+
+    def weft_restore(self) -> None:
+        for layer in self.weft_last:
+            if isinstance(layer, Swapped):
+                layer.weft_restore()
+        super().weft_restore()

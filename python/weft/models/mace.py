@@ -7,17 +7,19 @@ MACE is made for e3nn 0.4, whose 3j symbols have other signs than those of later
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 import e3nn
 import torch
 from e3nn.o3 import TensorProduct
 from mace.modules.blocks import InteractionBlock
 from mace.modules.symmetric_contraction import SymmetricContraction
+from mace.tools.scatter import scatter_sum
 from torch.autograd.forward_ad import unpack_dual
 
 from ._radial import take_last
 from ._specs import Specs, has_forward_of
+from ._swap import Swapped, swap
 from .._irreps import tell
 from .._o3 import _spec
 from .._torch import function, is_traced, run
@@ -29,15 +31,26 @@ SIGNS = "e3nn-0.4" if e3nn.__version__.startswith(("0.1", "0.2", "0.3", "0.4")) 
 class Convolution(Specs, TensorProduct):
     """conv_tp of an interaction that has conv_fusion: senders, receivers and the sum are in it."""
 
+    weft_stock = TensorProduct
     weft_options = {"signs": SIGNS, "irrep_normalization": "none", "path_normalization": "none"}
+    weft_block: Sequence[InteractionBlock] = ()  # whose it is
 
     def weft_problem(self) -> tuple:
         """Path weights of e3nn's own instructions have all normalisation in them."""
         paths = [(*tuple(i)[:5], float(i.path_weight) ** 2) for i in self.instructions]
         return self.irreps_in1, self.irreps_in2, self.irreps_out, paths
 
-    def forward(self, x, y, weight, edge_index):
+    def weft_run(self, x, y, weight, edge_index):
         return self.weft_conv(x, y, weight, edge_index[1], edge_index[0])
+
+    def weft_stock_run(self, x, y, weight, edge_index):
+        edges = super().weft_stock_run(x[edge_index[0]], y, self.weft_weights(weight))
+        return scatter_sum(edges, edge_index[1], dim=0, dim_size=x.shape[0])
+
+    def weft_restore(self) -> None:
+        for block in self.weft_block:
+            block.__dict__.pop("conv_fusion", None)
+        super().weft_restore()
 
 
 def _elements(y: torch.Tensor) -> Optional[torch.Tensor]:
@@ -52,10 +65,12 @@ def _elements(y: torch.Tensor) -> Optional[torch.Tensor]:
     return where if one_hot else None
 
 
-class Contraction(SymmetricContraction):
+class Contraction(Swapped, SymmetricContraction):
     """All outputs of a symmetric contraction at once.  Results are linear in the attributes y of items,
     whose products with the weights of elements are the weights of an item.  A one-hot row selects the
     weights of one element, so that no product is needed."""
+
+    weft_stock = SymmetricContraction
 
     def weft_setup(self) -> None:
         """Its problem, and which parameter each block of its weights is."""
@@ -78,7 +93,7 @@ class Contraction(SymmetricContraction):
         return torch.cat([part.weights_max if at < 0 else part.weights[at]
                           for part, (_, at) in zip(parts, self._weft_blocks)], 1)
 
-    def forward(self, x, y):
+    def weft_run(self, x, y):
         given = {"X": x.transpose(1, 2).reshape(x.shape[0], -1),
                  "Wt": self.weft_weights().to(x.dtype), "el": _elements(y)}
         text = _typed(self._weft_spec, x.dtype)
@@ -97,7 +112,8 @@ def _fuse(block: InteractionBlock) -> bool:
     tp = getattr(block, "conv_tp", None)
     if type(tp) is not TensorProduct or hasattr(block, "conv_fusion") or not has_forward_of(block, "mace"):
         return False
-    tp.__class__ = Convolution
+    swap(tp, Convolution)
+    tp.weft_block = [block]
     block.conv_fusion = "weft"
     return True
 
@@ -116,7 +132,7 @@ def _contract(module: SymmetricContraction) -> bool:
              torch.randn(n, w.shape[0], generator=g, dtype=w.dtype))
     with torch.no_grad():
         want = [torch.func.functional_call(module, weights, (x, y)) for y in items]
-        module.__class__ = Contraction
+        swap(module, Contraction)
         try:
             module.weft_setup()
             got = [torch.func.functional_call(module, weights, (x, y)) for y in items]
@@ -125,7 +141,7 @@ def _contract(module: SymmetricContraction) -> bool:
     if got and all(a.shape == b.shape and bool((a - b).abs().max() <= 1e-4 * b.abs().max())
                    for a, b in zip(got, want)):
         return True
-    module.__class__ = SymmetricContraction
+    module.weft_restore()
     return False
 
 

@@ -14,16 +14,22 @@ from sevenn.nn.convolution import IrrepsConvolution
 
 from ._radial import take_last
 from ._specs import Specs
+from ._swap import swap
 
 
 class Convolution(Specs, IrrepsConvolution):
     """IrrepsConvolution of which no edge has features in memory."""
 
+    weft_stock = IrrepsConvolution
+
     def weft_problem(self) -> tuple:
         k = self.convolution_kwargs
         return k["irreps_in1"], k["irreps_in2"], k["irreps_out"], k["instructions"]
 
-    def forward(self, data):
+    def weft_tensors(self, inputs):
+        return [inputs[0][self.key_x]]
+
+    def weft_run(self, data):
         x = data[self.key_x]
         if self.is_parallel:
             x = torch.cat([x, data[KEY.NODE_FEATURE_GHOST]])
@@ -36,12 +42,17 @@ class Convolution(Specs, IrrepsConvolution):
         data[self.key_x] = x
         return data
 
+    def weft_stock_run(self, data):
+        for layer in self.weft_last:
+            layer.weft_fuse = False  # the stock forward wants the weights of edges
+        return super().weft_stock_run(data)
+
 
 def replace(model: torch.nn.Module, fuse: Optional[bool]) -> List[Tuple[str, str]]:
     out = []
     for name, module in model.named_modules():
         if type(module) is IrrepsConvolution and type(module.convolution) is TensorProduct:
-            module.__class__ = Convolution
+            swap(module, Convolution)
             radial = take_last(module, module.weight_nn, fuse)
             out.append((name, f"convolution over edges, {module.convolution_kwargs['irreps_in1']} -> "
                               f"{module.convolution_kwargs['irreps_out']}{radial}"))
