@@ -51,7 +51,8 @@ class Emitted:
         name = re.search(r"(weft_run_\w+) runs it", text).group(1)
         (folder / f"{name}.c").write_text(text)
         cc = os.environ.get("WEFT_CC", "cc").split()
-        subprocess.run([*cc, *flags, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared",
+        more = os.environ.get("WEFT_CFLAGS", "").split()
+        subprocess.run([*cc, *flags, *more, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared",
                         f"{name}.c", "-o", f"{name}.so", "-lm"], cwd=folder, check=True)
         lib = ctypes.CDLL(str(folder / f"{name}.so"))
         self.run = getattr(lib, name)

@@ -4,7 +4,8 @@
 #
 # Installs the package into .venv with pip, as its users do, and runs the tests of this folder.
 # `full` installs torch, e3nn, ase, matscipy, sevenn and nequip too, to compare with, and tries the package
-# in an environment with NumPy alone, build/alone; `install` does only that.  Others run in what it has installed: `models` the tests of torch and of models, `base` those of this
+# in an environment with NumPy alone, build/alone, where README.md's first screen has to run as written;
+# `install` does only that.  Others run in what it has installed: `models` the tests of torch and of models, `base` those of this
 # folder beside them; `o3` and `o3_04` those of that folder: tensor products against e3nn, and against e3nn
 # 0.4 and MACE, which need an environment of their own, build/e3nn-0.4.  What cannot be installed is
 # skipped.
@@ -22,7 +23,7 @@ has() { .venv/bin/python -c "import $1" 2>/dev/null; }
 
 run() { exec "$1/bin/python" -m pytest -q -p no:cacheprovider "${@:2}"; }
 
-models=(tests/python/test_{torch,forward,torch_e3nn,torch_sparse,examples_torch,aoti,conv_e3nn,sevennet,nequip}.py)
+models=(tests/python/test_{accelerate,torch,forward,torch_e3nn,torch_sparse,examples_torch,aoti,conv_e3nn,sevennet,nequip}.py)
 folders=(--ignore tests/python/o3 --ignore tests/python/o3_04)
 case $tier in
 base | models)
@@ -91,7 +92,8 @@ alone() {
         skip "the package with NumPy alone" "NumPy cannot be installed"
         return 0
     fi
-    (cd build/alone && bin/python "$OLDPWD/tests/python/alone.py")
+    (cd build/alone && bin/python "$OLDPWD/tests/python/alone.py") &&
+        bash tests/python/readme.sh build/alone .venv
 }
 [ "$tier" = fast ] || alone || { echo "the package does not work with NumPy alone"; exit 1; }
 [ "$tier" = install ] || run .venv tests/python "${folders[@]}" "$@"

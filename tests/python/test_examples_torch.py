@@ -90,9 +90,10 @@ def test_arguments_by_place_and_their_defaults():
     one = oeq.TPProblem(oeq.Irreps("2x1e"), "3x1e", "2x1e", paths, [2.0], [3.0], [0.5], "norm", "path", False,
                         False, "mine", torch.float64, "float64", "mul_ir")
     assert (one.irrep_normalization, one.path_normalization, one.label) == ("norm", "path", "mine")
-    assert not one.shared_weights and one.instructions == [oeq.Instruction(*paths[0])]
+    assert not one.shared_weights and one.instructions_raw == [(*paths[0], 1.0)]
     stock = o3.TensorProduct("2x1e", "3x1e", "2x1e", paths, [2.0], [3.0], [0.5], "norm", "path",
                              shared_weights=False, internal_weights=False).double()
+    assert one.instructions == [tuple(i) for i in stock.instructions]
     x, y, w = (torch.rand(5, n, dtype=torch.float64) for n in (6, 9, 12))
     close(oeq.TensorProduct(one.clone())(x, y, w), stock(x, y, w), 1e-7)
     shared = oeq.TPProblem("2x1e", "3x1e", "2x1e", paths)  # which is what e3nn's default is
@@ -112,6 +113,15 @@ def test_modules_are_saved_and_loaded_without_trust(first):
         file.seek(0)
         again = torch.load(file, weights_only=True)
         assert torch.equal(again(x, y, w, *more), module(x, y, w, *more))
+    one, two, xyz = torch.randn(4, 13), torch.randn(4, 5), torch.randn(4, 3)
+    full = weft.o3.FullyConnectedTensorProduct("4x0e+3x1o", "2x0e+1o", "2x0e+1o")
+    for module, operands in ((full, (one, two)), (weft.o3.Linear("4x0e+3x1o", "2x1o"), (one,)),
+                             (weft.o3.SphericalHarmonics([0, 1], True), (xyz,)),
+                             (weft.o3.Norm("3x0e"), (xyz,))):
+        file = io.BytesIO()
+        torch.save(module, file)
+        file.seek(0)
+        assert torch.equal(torch.load(file, weights_only=True)(*operands), module(*operands))
     assert oeq.torch_ext_so_path().endswith("libweft_torch.so")
 
 
@@ -122,7 +132,7 @@ def test_a_change_of_dtype_is_one_of_the_problem(first):
     close(model[0](x, y, w), stock.double()(x, y, w), 1e-7)
     assert model[0](x, y, w).dtype is torch.float64
     assert oeq.TensorProductConv(problem).to(torch.float64).config.irrep_dtype is oeq.torch_to_oeq_dtype(torch.float64)
-    assert problem.type == "f32" and model.float()[0](x, y, w).dtype is torch.float32
+    assert problem.type == "f32" and model.float()[0](x.float(), y.float(), w.float()).dtype is torch.float32
 
 
 class Index(torch.Tensor):

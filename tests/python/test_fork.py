@@ -72,3 +72,41 @@ def test_forks_under_load(more):
     done = subprocess.run([sys.executable, str(script), str(count), *more], text=True,
                           capture_output=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+TORCH_ALONE = """
+import os, sys, threading, warnings
+import torch
+warnings.simplefilter("ignore")
+torch.set_num_threads(2)
+torch.ones(100000).sum()
+stop = threading.Event()
+for _ in range(8):  # their stacks fill glibc's cache of stacks in the child
+    threading.Thread(target=stop.wait, daemon=True).start()
+pid = os.fork()
+if pid == 0:
+    if sys.argv[1:] == ["renew"]:
+        torch.set_num_threads(torch.get_num_threads())
+    thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()  # its end empties the cache: the stack of the thread that torch will join is gone
+    sys.exit(0)
+code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+assert "weft" not in sys.modules
+sys.exit(0 if code == 0 else 9)
+"""
+
+
+def leaves_well(*more):
+    done = subprocess.run([sys.executable, "-c", TORCH_ALONE, *more], text=True, capture_output=True)
+    assert done.returncode in (0, 9), done.stderr
+    return done.returncode == 0
+
+
+def test_children_of_torch_alone_leave_well_after_the_same_call():
+    """Without Weft, a child of torch that exits through the interpreter crashes, unless it has renewed the
+    threads of torch's pool.  forks.py does so, and docs/torch.md advises it."""
+    pytest.importorskip("torch")
+    assert leaves_well("renew")
+    if leaves_well():
+        pytest.skip("this torch needs no renewal")
