@@ -1,142 +1,70 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The table of operators, and how a row and a set of options become the text of a program.  An
- * operator is written once, over entries e with a row and a column; where these come from (CSR,
- * CSC, COO), which of the two is which (transposed) and which further axes there are (heads, batch)
- * is put in by signs like $i.  So every operator has every form. */
-#include "ops/ops.h"
+ * Reads the spec of an operator and writes the text of its program, by the tables of its family. */
+#include "ops/ops_int.h"
 
 #include <string.h>
 
-/* Options, and what a program turned out to need. */
-enum Bit {
-    F32 = 1 << 0,
-    F64 = 1 << 1,
-    F16 = 1 << 2,
-    BF16 = 1 << 3,
-    CSR = 1 << 4,
-    CSC = 1 << 5,
-    COO = 1 << 6,
-    TURN = 1 << 7,
-    HEADS = 1 << 8,
-    BATCH = 1 << 9,
-    VALUES = 1 << 10,
-    NODES = 1 << 11,
-    ARG = 1 << 12,
-    FEATURES = 1 << 13,
-    ROW = 1 << 14,
-    COL = 1 << 15,
-    TYPES = F32 | F64 | F16 | BF16,
-    FORMATS = CSR | CSC | COO,
-    ALWAYS = TYPES | FORMATS | TURN | HEADS | BATCH,
+enum { MOST_SIZES = 32 };
+
+static const OpsFamily *const families[] = { &ops_sparse };
+enum { NFAMILY = sizeof families / sizeof *families };
+
+static const OpsOption types[] = {
+    { "f32", OPS_F32, OPS_TYPES, "elements; default" },
+    { "f64", OPS_F64, OPS_TYPES, "elements" },
+    { "f16", OPS_F16, OPS_TYPES, "elements in memory; computed and summed in f32, rounded once" },
+    { "bf16", OPS_BF16, OPS_TYPES, "the same" },
+    { NULL, 0, 0, NULL },
 };
 
-static const struct {
-    const char *name;
-    unsigned bit, group; /* at most one of a group */
-    const char *note;
-} options[] = {
-    { "f32", F32, TYPES, "elements; without a word on them, this" },
-    { "f64", F64, TYPES, "elements" },
-    { "f16", F16, TYPES, "elements in memory; computed and summed in f32, rounded once" },
-    { "bf16", BF16, TYPES, "the same" },
-    { "csr", CSR, FORMATS, "E.start, E.j: entries by row; without a word on them, this" },
-    { "csc", CSC, FORMATS, "E.start, E.i: entries by column" },
-    { "coo", COO, FORMATS, "E.i, E.j: entries in any order" },
-    { "t", TURN, TURN, "of the transpose: rows and columns change places" },
-    { "heads", HEADS, HEADS, "several values an entry, A[E, H], each with its part of B[n, H, K]" },
-    { "batch", BATCH, BATCH, "several dense operands at once, B[L, n, K]" },
-    { "values", VALUES, VALUES, "of sddmm: times the value of the entry" },
-    { "nodes", NODES, NODES, "of segment_*: X[n, K] at the columns of the entries, not X[E, K]" },
-    { "arg", ARG, ARG, "of segment_max, segment_min: the entry that won, W; -1 for none" },
+static const OpsSign common[] = {
+    { 'a', OPS_F64, "f64", "f32", 0 },
+    { 't', OPS_F64, "f64", "$3", 0 },
+    { '3', OPS_F16, "f16", "$4", 0 },
+    { '4', OPS_BF16, "bf16", "f32", 0 },
+    { 0, 0, NULL, NULL, 0 },
 };
-enum { NOPTION = sizeof options / sizeof *options };
 
-#define LARGEST(op)                 \
-    "$t $X, Y[$L$M$H$K] fill 0$W\n" \
-    "y: Y[$l$i$h$k] " op " $x$w\n"
-
-static const struct {
-    const char *name;
-    unsigned takes; /* options besides ALWAYS */
-    const char *note, *text;
-} ops[] = {
-    { "spmv", 0, "Y = A X: a sparse matrix times a vector",
-      "$t A[E$H], X[$L$N$H], Y[$L$M$H]\n"
-      "y: Y[$l$i$h] += A[e$h] * X[$l$j$h]\n" },
-    { "spmm", 0, "C = A B: a sparse matrix times a dense one",
-      "$t A[E$H], B[$L$N$H$K], C[$L$M$H$K]\n"
-      "c: C[$l$i$h$k] += A[e$h] * B[$l$j$h$k]\n" },
-    { "sddmm", VALUES, "Z = X Y' at the entries of a sparse matrix",
-      "$t $VX[$L$M$H$K], Y[$L$N$H$K], Z[$LE$H]\n"
-      "z: Z[$le$h] += $vX[$l$i$h$k] * Y[$l$j$h$k]\n" },
-    { "segment_sum", NODES, "Y: of each row the sum of X over its entries",
-      "$t $X, Y[$L$M$H$K]\n"
-      "y: Y[$l$i$h$k] += $x\n" },
-    { "segment_mean", NODES, "Y: of each row the mean of X over its entries; 0 where it has none",
-      "$t $X, Y[$L$M$H$K]\n"
-      "temp $a S[$L$M$H$K]; temp i64 D[$M]\n"
-      "s: S[$l$i$h$k] += $x\n"
-      "d: for e: D[$i] += 1\n"
-      "y: for r in $M$b$h$k: Y[$lr$h$k] = S[$lr$h$k] / max(D[r], 1)\n" },
-    { "segment_max", NODES | ARG, "Y: of each row the largest X; 0 where it has none",
-      LARGEST("max=") },
-    { "segment_min", NODES | ARG, "Y: of each row the smallest X; 0 where it has none",
-      LARGEST("min=") },
-    { "softmax", 0, "P: of each row the softmax of S over its entries",
-      "$t S[$LE$H], P[$LE$H]\n"
-      "temp $a M[$L$M$H], T[$LE$H], Z[$L$M$H]\n"
-      "m: M[$l$i$h] max= S[$le$h]\n"
-      "t: T[$le$h] = exp(S[$le$h] - stop(M[$l$i$h]))\n" /* the shift cancels: no derivative */
-      "z: Z[$l$i$h] += T[$le$h]\n"
-      "p: P[$le$h] = T[$le$h] / Z[$l$i$h]\n" },
+struct OpsSpec {
+    const OpsFamily *family;
+    const OpsRow *row;
+    unsigned bits;
+    int64_t size[MOST_SIZES]; /* by OpsFamily.size; 0: a parameter of the program */
+    bool fixed[MOST_SIZES];   /* the spec has a number for it */
 };
-enum { NOP = sizeof ops / sizeof *ops };
-
-/* What a sign stands for when a bit is set, and when it is not; the texts may have signs too. */
-static const struct {
-    char sign;
-    unsigned bit;
-    const char *with, *without;
-    unsigned needs; /* what the program has to have then */
-} signs[] = {
-    { 'M', TURN, "n", "m", 0 },
-    { 'N', TURN, "m", "n", 0 },
-    { 'i', TURN, "$2", "$1", 0 },
-    { 'j', TURN, "$1", "$2", 0 },
-    { '1', CSR, "i", "i(e)", ROW },
-    { '2', CSC, "j", "j(e)", COL },
-    { 'L', BATCH, "L, ", "", 0 },
-    { 'l', BATCH, "l, ", "", 0 },
-    { 'b', BATCH, ", l", "", 0 },
-    { 'H', HEADS, ", H", "", 0 },
-    { 'h', HEADS, ", h", "", 0 },
-    { 'K', 0, NULL, ", K", FEATURES },
-    { 'k', 0, NULL, ", k", FEATURES },
-    { 'V', VALUES, "A[E$H], ", "", 0 },
-    { 'v', VALUES, "A[e$h] * ", "", 0 },
-    { 'X', NODES, "X[$L$N$H$K]", "X[$LE$H$K]", 0 },
-    { 'x', NODES, "X[$l$j$h$k]", "X[$le$h$k]", 0 },
-    { 'W', ARG, "; i64 W[$L$M$H$K]", "", 0 },
-    { 'w', ARG, " at W[$l$i$h$k] = pos(e)", "", 0 },
-    { 'a', F64, "f64", "f32", 0 }, /* what sums are formed in */
-    { 't', F64, "f64", "$3", 0 },
-    { '3', F16, "f16", "$4", 0 },
-    { '4', BF16, "bf16", "f32", 0 },
-};
-enum { NSIGN = sizeof signs / sizeof *signs };
 
 const char *ops_name(int i, const char **note)
 {
-    *note = i < NOP ? ops[i].note : NULL;
-    return i < NOP ? ops[i].name : NULL;
+    for (int f = 0; f < NFAMILY; f++)
+        for (const OpsRow *r = families[f]->row; r->name != NULL; r++)
+            if (i-- == 0)
+                return *note = r->note, r->name;
+    return *note = NULL, NULL;
+}
+
+static const char *option_at(const OpsOption *o, int *i, const char **note)
+{
+    for (; o->name != NULL; o++)
+        if ((*i)-- == 0)
+            return *note = o->note, o->name;
+    return NULL;
 }
 
 const char *ops_option(int i, const char **note)
 {
-    *note = i < NOPTION ? options[i].note : NULL;
-    return i < NOPTION ? options[i].name : NULL;
+    const char *name = option_at(types, &i, note);
+
+    for (int f = 0; f < NFAMILY && name == NULL; f++) {
+        name = option_at(families[f]->option, &i, note);
+        for (const OpsSize *s = families[f]->size; s->name != NULL && name == NULL; s++)
+            if (s->given != 0 && i-- == 0)
+                return *note = s->note, s->name;
+    }
+    if (name == NULL)
+        *note = NULL;
+    return name;
 }
 
 static bool is_word(const char *s, size_t n, const char *word)
@@ -144,129 +72,215 @@ static bool is_word(const char *s, size_t n, const char *word)
     return strlen(word) == n && memcmp(s, word, n) == 0;
 }
 
-static int find_op(Text *out, const char *spec, size_t n)
+static void find_op(Text *out, OpsSpec *spec, const char *s, size_t n)
 {
     Text known = { .arena = out->arena };
 
-    for (int i = 0; i < NOP; i++) {
-        if (is_word(spec, n, ops[i].name))
-            return i;
-        text_f(&known, " %s", ops[i].name);
-    }
+    for (int f = 0; f < NFAMILY; f++)
+        for (const OpsRow *r = families[f]->row; r->name != NULL; r++) {
+            if (is_word(s, n, r->name)) {
+                spec->family = families[f];
+                spec->row = r;
+                return;
+            }
+            text_f(&known, " %s", r->name);
+        }
     err_throw(out->arena->err, ST_ARG, "there is no operator %.*s; there are%s",
-              (int)(n < 64 ? n : 64), spec, known.s);
-}
-
-static int find_option(Text *out, int op, const char *s, size_t n)
-{
-    Text known = { .arena = out->arena };
-
-    for (int i = 0; i < NOPTION; i++) {
-        if (!(options[i].bit & (ALWAYS | ops[op].takes)))
-            continue;
-        if (is_word(s, n, options[i].name))
-            return i;
-        text_f(&known, " %s", options[i].name);
-    }
-    err_throw(out->arena->err, ST_ARG, "%s has no option %.*s; it takes%s", ops[op].name,
               (int)(n < 64 ? n : 64), s, known.s);
 }
 
-/* The options in "f64:heads". */
-static unsigned read_options(Text *out, int op, const char *s)
+static const OpsOption *option_of(const OpsSpec *spec, const OpsOption *o, const char *s, size_t n,
+                                  Text *known)
 {
-    unsigned bits = 0;
-
-    while (*s == ':') {
-        size_t n = strcspn(++s, ":");
-        int i = find_option(out, op, s, n);
-
-        if (bits & options[i].bit)
-            err_throw(out->arena->err, ST_ARG, "%s: the option %s is given twice", ops[op].name,
-                      options[i].name);
-        for (int k = 0; k < NOPTION; k++)
-            if (bits & options[i].group & options[k].bit)
-                err_throw(out->arena->err, ST_ARG, "%s: the options %s and %s exclude each other",
-                          ops[op].name, options[k].name, options[i].name);
-        bits |= options[i].bit;
-        s += n;
+    for (; o->name != NULL; o++) {
+        if (!(o->bit & (OPS_TYPES | spec->row->takes)))
+            continue;
+        if (is_word(s, n, o->name))
+            return o;
+        text_f(known, " %s", o->name);
     }
-    if (!(bits & TYPES))
-        bits |= F32;
-    return bits & FORMATS ? bits : bits | CSR;
+    return NULL;
 }
 
-/* Writes a text with its signs replaced; returns what they need. */
-static unsigned put(Text *out, unsigned bits, const char *text)
+static const OpsOption *find_option(Text *out, const OpsSpec *spec, const char *s, size_t n)
+{
+    Text known = { .arena = out->arena };
+    const OpsOption *o = option_of(spec, types, s, n, &known);
+
+    if (o == NULL)
+        o = option_of(spec, spec->family->option, s, n, &known);
+    if (o != NULL)
+        return o;
+    for (const OpsSize *z = spec->family->size; z->name != NULL; z++)
+        text_f(&known, " %s=N", z->name);
+    err_throw(out->arena->err, ST_ARG, "%s has no option %.*s; it takes%s", spec->row->name,
+              (int)(n < 64 ? n : 64), s, known.s);
+}
+
+/* The name of the option with this bit. */
+static const char *name_of(const OpsSpec *spec, unsigned bit)
+{
+    const OpsOption *o = bit & OPS_TYPES ? types : spec->family->option;
+
+    while (o->bit != bit)
+        o++;
+    return o->name;
+}
+
+static void take_option(Text *out, OpsSpec *spec, const char *s, size_t n)
+{
+    const OpsOption *o = find_option(out, spec, s, n);
+
+    if (spec->bits & o->bit)
+        err_throw(out->arena->err, ST_ARG, "%s: the option %s is given twice", spec->row->name,
+                  o->name);
+    for (unsigned bit = 1; bit != 0 && bit <= o->group; bit <<= 1)
+        if (spec->bits & o->group & bit)
+            err_throw(out->arena->err, ST_ARG, "%s: the options %s and %s exclude each other",
+                      spec->row->name, name_of(spec, bit), o->name);
+    spec->bits |= o->bit;
+}
+
+/* "f=64": true when it is a size of the family, which then is this number. */
+static bool take_size(Text *out, OpsSpec *spec, const char *s, size_t n)
+{
+    const char *equal = memchr(s, '=', n);
+    int64_t value = 0;
+
+    for (int i = 0; equal != NULL && spec->family->size[i].name != NULL; i++) {
+        if (!is_word(s, (size_t)(equal - s), spec->family->size[i].name))
+            continue;
+        for (const char *c = equal + 1; c < s + n; c++) {
+            if (*c < '0' || *c > '9' || value > 99999999)
+                err_throw(out->arena->err, ST_ARG, "%s: %.*s: give a number from 1 to 999999999",
+                          spec->row->name, (int)(n < 64 ? n : 64), s);
+            value = 10 * value + (*c - '0');
+        }
+        if (value == 0)
+            err_throw(out->arena->err, ST_ARG, "%s: %.*s: give a number from 1 to 999999999",
+                      spec->row->name, (int)(n < 64 ? n : 64), s);
+        if (spec->fixed[i])
+            err_throw(out->arena->err, ST_ARG, "%s: the size %s is given twice", spec->row->name,
+                      spec->family->size[i].name);
+        spec->size[i] = value;
+        spec->fixed[i] = true;
+        return true;
+    }
+    return false;
+}
+
+/* The options in "f64:heads:f=64". */
+static void read_options(Text *out, OpsSpec *spec, const char *s)
+{
+    unsigned standard = spec->family->standard;
+
+    for (int i = 0; spec->family->size[i].name != NULL; i++)
+        spec->size[i] = spec->family->size[i].given;
+    while (*s == ':') {
+        size_t n = strcspn(++s, ":");
+
+        if (!take_size(out, spec, s, n))
+            take_option(out, spec, s, n);
+        s += n;
+    }
+    if (!(spec->bits & OPS_TYPES))
+        spec->bits |= OPS_F32;
+    for (const OpsOption *o = spec->family->option; o->name != NULL && standard != 0; o++)
+        if (o->bit == standard && !(spec->bits & o->group))
+            spec->bits |= standard;
+}
+
+static const OpsSign *sign_of(const OpsSign *s, char c)
+{
+    for (; s->sign != 0; s++)
+        if (s->sign == c)
+            return s;
+    return NULL;
+}
+
+/* "${f}": the number, or the name of the parameter; returns its end. */
+static const char *put_size(const OpsSpec *spec, Text *out, const char *s)
+{
+    size_t n = strcspn(s, "}");
+    const OpsSize *size = spec->family->size;
+
+    for (int i = 0; size[i].name != NULL; i++)
+        if (is_word(s, n, size[i].name)) {
+            if (spec->size[i] > 0)
+                text_f(out, "%lld", (long long)spec->size[i]);
+            else
+                text_str(out, size[i].name);
+        }
+    return s + n;
+}
+
+unsigned ops_put(const OpsSpec *spec, Text *out, const char *text)
 {
     unsigned needs = 0;
 
     for (; *text != 0; text++) {
+        const OpsSign *s;
+
         if (*text != '$') {
             text_char(out, *text);
             continue;
         }
-        text++;
-        for (int i = 0; i < NSIGN; i++)
-            if (signs[i].sign == *text)
-                needs |= signs[i].needs |
-                         put(out, bits, bits & signs[i].bit ? signs[i].with : signs[i].without);
+        if (*++text == '{') {
+            text = put_size(spec, out, text + 1);
+            continue;
+        }
+        s = sign_of(spec->family->sign, *text);
+        if (s == NULL)
+            s = sign_of(common, *text);
+        needs |= s->needs | ops_put(spec, out, spec->bits & s->bit ? s->with : s->without);
     }
     return needs;
 }
 
-/* "spmm_f64_heads(m, n, heads, f)": two specs have one name only if they are one program. */
-static void put_head(Text *out, int op, unsigned bits)
+static void put_options(const OpsSpec *spec, Text *out, const OpsOption *o)
 {
-    static const struct {
-        unsigned bit;
-        const char *name;
-    } size[] = { { COO, "nnz" },     { ROW | CSR, "m" }, { COL | CSC, "n" },
-                 { BATCH, "batch" }, { HEADS, "heads" }, { FEATURES, "f" } };
+    for (; o->name != NULL; o++)
+        if (spec->bits & o->bit & ~(OPS_F32 | spec->family->standard))
+            text_f(out, "_%s", o->name);
+}
+
+/* "spmm_f64_heads_f_64(m, n, heads)": two specs have one name only if they are one program. */
+static void put_head(const OpsSpec *spec, Text *out, unsigned bits)
+{
+    const OpsSize *size = spec->family->size;
     const char *comma = "";
 
-    text_f(out, "program %s", ops[op].name);
-    for (int i = 0; i < NOPTION; i++)
-        if (bits & options[i].bit & ~(unsigned)(F32 | CSR))
-            text_f(out, "_%s", options[i].name);
+    text_f(out, "program %s", spec->row->name);
+    put_options(spec, out, types);
+    put_options(spec, out, spec->family->option);
+    for (int i = 0; size[i].name != NULL; i++) {
+        if (spec->fixed[i] && size[i].bit != 0 && !(bits & size[i].bit))
+            err_throw(out->arena->err, ST_ARG, "%s has no size %s; leave out %s=%lld",
+                      spec->row->name, size[i].name, size[i].name, (long long)spec->size[i]);
+        if (spec->fixed[i])
+            text_f(out, "_%s_%lld", size[i].name, (long long)spec->size[i]);
+    }
     text_char(out, '(');
-    for (size_t i = 0; i < sizeof size / sizeof *size; i++)
-        if (bits & size[i].bit) {
+    for (int i = 0; size[i].name != NULL; i++)
+        if ((size[i].bit == 0 || (bits & size[i].bit)) && spec->size[i] == 0) {
             text_f(out, "%s%s", comma, size[i].name);
             comma = ", ";
         }
     text_str(out, ")\n");
 }
 
-/* Entries, with the coordinates that are needed and that the format does not tell by itself. */
-static void put_axes(Text *out, unsigned bits)
+void ops_write(Text *out, const char *text)
 {
-    bool row = (bits & ROW) && !(bits & CSR), col = (bits & COL) && !(bits & CSC);
-
-    if (bits & COO)
-        text_str(out, "axis E = nnz");
-    else
-        text_str(out, bits & CSR ? "axis I = m, E(I) = seg" : "axis J = n, E(J) = seg");
-    text_str(out, row ? " : i < m" : "");
-    text_str(out, row && col ? ", j < n" : col ? " : j < n" : "");
-    text_char(out, '\n');
-    if (bits & BATCH)
-        text_str(out, "axis L = batch\n");
-    if (bits & HEADS)
-        text_str(out, "axis H = heads\n");
-    if (bits & FEATURES)
-        text_str(out, "axis K = f\n");
-}
-
-void ops_write(Text *out, const char *spec)
-{
-    size_t n = strcspn(spec, ":");
-    int op = find_op(out, spec, n);
-    unsigned bits = read_options(out, op, spec + n);
+    size_t n = strcspn(text, ":");
+    OpsSpec spec = { .bits = 0 };
     Text body = { .arena = out->arena };
+    unsigned bits;
 
-    bits |= put(&body, bits, ops[op].text);
-    put_head(out, op, bits);
-    put_axes(out, bits);
+    find_op(out, &spec, text, n);
+    read_options(out, &spec, text + n);
+    bits = spec.bits | ops_put(&spec, &body, spec.row->text);
+    put_head(&spec, out, bits);
+    if (spec.family->axes != NULL)
+        spec.family->axes(&spec, out, bits);
     text_put(out, body.s, body.n);
 }

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Families of operators.  A family is one file with four tables: operators, options, signs and
+ * sizes.  The text of an operator is the text of a program in which `$c` is a sign and `${name}` a
+ * size; ops.c reads a spec and expands them. */
+#ifndef WEFT_OPS_INT_H
+#define WEFT_OPS_INT_H
+
+#include "ops/ops.h"
+
+/* Bits of options.  Types are common to all families; a family takes bits from OPS_FIRST on. */
+enum OpsBit {
+    OPS_F32 = 1 << 0,
+    OPS_F64 = 1 << 1,
+    OPS_F16 = 1 << 2,
+    OPS_BF16 = 1 << 3,
+    OPS_TYPES = OPS_F32 | OPS_F64 | OPS_F16 | OPS_BF16,
+    OPS_FIRST = 1 << 4,
+};
+
+typedef struct OpsOption { /* the last one has no name */
+    const char *name;
+    unsigned bit, group; /* at most one of a group is given */
+    const char *note;
+} OpsOption;
+
+typedef struct OpsRow { /* an operator; the last one has no name */
+    const char *name;
+    unsigned takes; /* options besides types */
+    const char *note;
+    const char *text; /* of the program, after its first line and what `axes` writes */
+} OpsRow;
+
+/* `$c` stands for one text when a bit is set and for another when it is not; both may have signs.
+ * Common signs: $t is the type of elements, $a the type in which sums are formed. */
+typedef struct OpsSign { /* the last one is 0 */
+    char sign;
+    unsigned bit;
+    const char *with, *without;
+    unsigned needs; /* bits that the program then has besides its options */
+} OpsSign;
+
+/* A size of the programs of a family.  A spec may fix it, `f=64`; `${f}` then is the number.  A size
+ * with a default is always a number. */
+typedef struct OpsSize { /* the last one has no name */
+    const char *name;
+    unsigned bit;    /* programs with one of these bits have it; 0: all */
+    int64_t given;   /* the default; 0: a parameter of the program */
+    const char *note; /* of one with a default */
+} OpsSize;
+
+typedef struct OpsSpec OpsSpec;
+
+typedef struct OpsFamily {
+    const OpsRow *row;
+    const OpsOption *option;
+    const OpsSign *sign;
+    const OpsSize *size;
+    unsigned standard; /* the option that is taken where none of its group is given; 0: none */
+    void (*axes)(const OpsSpec *, Text *out, unsigned bits); /* NULL: the text has all axes */
+} OpsFamily;
+
+/* Writes a text with its signs replaced; returns the bits that they need. */
+unsigned ops_put(const OpsSpec *, Text *out, const char *text);
+
+extern const OpsFamily ops_sparse;
+
+#endif
