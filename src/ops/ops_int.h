@@ -32,8 +32,8 @@ typedef struct OpsRow { /* an operator; the last one has no name */
     const char *text; /* of the program, after its first line and what `axes` writes */
 } OpsRow;
 
-/* `$c` stands for one text when a bit is set and for another when it is not; both may have signs.
- * Common signs: $t is the type of elements, $a the type in which sums are formed. */
+/* `$c` stands for one text when a bit is set and for another when it is not; both may
+ * have signs.  Common signs: $t is the type of elements, $a the type in which sums are formed. */
 typedef struct OpsSign { /* the last one is 0 */
     char sign;
     unsigned bit;
@@ -41,8 +41,8 @@ typedef struct OpsSign { /* the last one is 0 */
     unsigned needs; /* bits that the program then has besides its options */
 } OpsSign;
 
-/* A size of the programs of a family.  A spec may fix it, `f=64`; `${f}` then is the number.  A size
- * with a default is always a number. */
+/* A size of the programs of a family.  A spec may fix it, `f=64`; `${f}` then is the number.  A
+ * size with a default is always a number. */
 typedef struct OpsSize { /* the last one has no name */
     const char *name;
     unsigned bit;    /* programs with one of these bits have it; 0: all */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Operators over the entries of a sparse matrix.  Each is written once, over entries e with a row and
- * a column; where these come from (CSR, CSC, COO), which of the two is which (transposed) and which
- * further axes there are (heads, batch) is put in by signs like $i.  So every operator has every
- * form. */
+ * Operators over the entries of a sparse matrix.  Each is written once, over entries e with a row
+ * and a column.  Signs like $i put in where these come from (CSR, CSC, COO), which of the two is
+ * which (transposed), and further axes (heads, batch).  So every operator has every form. */
 #include "ops/ops_int.h"
 
 /* Options, and what a program turned out to need. */
