@@ -109,11 +109,6 @@ static void note_use(Expr *e, void *ctx)
     s->local[e->local->id] = e->local;
 }
 
-static bool is_array_read_only(const Parts *s, const Buf *b)
-{
-    return !emit_writes(&s->o->phase, 1, b);
-}
-
 typedef struct Fixed {
     const Parts *s;
     bool fixed;
@@ -127,7 +122,7 @@ static void see_fixed(Expr *e, void *ctx)
         (f->s->def[e->local->id] != OUTSIDE || f->s->o->assigned[e->local->id]))
         f->fixed = false;
     if (e->op == OP_find || e->op == OP_above ||
-        (e->op == OP_cell && !is_array_read_only(f->s, e->buf)))
+        (e->op == OP_cell && emit_is_stored(f->s->o, &f->s->o->phase_stored, e->buf)))
         f->fixed = false;
 }
 

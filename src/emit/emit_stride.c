@@ -101,7 +101,7 @@ static void see_load(Expr *e, void *ctx)
     Loads *l = ctx;
 
     if (e->op == OP_cell && ir_is_float(e) &&
-        !emit_writes(l->s->loop->body, l->s->loop->nbody, e->buf))
+        !emit_is_stored(l->o, &l->o->stored, e->buf))
         add(l->o, &l->s->load, e, l->s->loop->local);
 }
 
@@ -122,6 +122,7 @@ static Strides *strides_of(Emit *o, const Node *loop)
     Memo met = { 0 };
 
     *s = (Strides){ .loop = loop };
+    emit_find_stores(o, &o->stored, loop->body, loop->nbody);
     for (int i = 0; i < loop->nbody; i++) {
         const Node *n = loop->body[i];
 
