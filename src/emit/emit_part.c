@@ -157,9 +157,13 @@ static void find_lives(Parts *s)
         if (id < 0)
             continue;
         s->again[id] = is_read_again(s, s->node[i]);
-        for (int k = i + 1; k <= s->last[id] && !s->again[id]; k++)
-            s->live[k]++;
+        if (!s->again[id] && s->last[id] > i) {
+            s->live[i + 1]++;
+            s->live[s->last[id] + 1]--;
+        }
     }
+    for (int i = 1; i <= s->n; i++) /* until now: what begins to live less what ends */
+        s->live[i] += s->live[i - 1];
 }
 
 static void add_segment(Parts *s, int from, int to, bool inlined)
