@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 import warnings
+from importlib import import_module
 from math import prod
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import torch
 
 from ._irreps import Irreps, wigner_3j
-from ._peers import SIGNS, Instruction, Mismatch, Unfit, weights_of
+from ._peers import SIGNS, Instruction, Mismatch, Unfit, default_signs, weights_of
 from ._problem import TPProblem
 from ._script import Unscripted, no_tensor
 from ._sparse import bad
@@ -61,6 +62,27 @@ class Dropin(Unscripted, torch.nn.Module):
     is the convention of 3j symbols where results depend on it; state dicts tell it in their metadata."""
 
     signs: Optional[str] = None
+
+    def _theirs(self) -> Tuple[str, str, Sequence[Any], Dict[str, Any]]:
+        """Of e3nn's class: the module that defines it, its name, and the arguments that make this one."""
+        raise NotImplementedError
+
+    def stock(self) -> torch.nn.Module:
+        """The module of e3nn that computes the same, with the same parameters."""
+        where, name, args, more = self._theirs()
+        try:
+            cls = getattr(import_module("e3nn.o3." + where), name)  # e3nn.o3 itself may have Weft's classes
+        except ImportError:
+            return super().stock()
+        if self.signs not in (None, default_signs()):
+            raise RuntimeError(f"{name} has the 3j symbols of {self.signs}, and the installed e3nn has those of "
+                               f"{default_signs()}: no class of e3nn computes the same here")
+        out = cls(*args, **more).train(self.training)
+        if "output_mask" in self._buffers:  # which has the dtype of the module
+            out.to(self.output_mask.dtype)
+        for key, parameter in self.named_parameters():
+            setattr(out, key, parameter)
+        return out
 
     def _share(self, internal: Optional[bool], shared: Optional[bool], has: bool) -> None:
         """Whether weights are inside, and whether all items share them; None: e3nn's default."""
@@ -174,6 +196,14 @@ class TensorProduct(Views, Dropin):
         hold(self, self._spec)
         self._weights_inside("weight", (self.weight_numel,), torch.randn)
         self.register_buffer("output_mask", _mask(p.irreps_out, reached))
+
+    def _theirs(self) -> Tuple[str, str, Sequence[Any], Dict[str, Any]]:
+        p = self.problem
+        return "_tensor_product._tensor_product", "TensorProduct", (
+            str(p.irreps_in1), str(p.irreps_in2), str(p.irreps_out), p.instructions_raw), {
+            "in1_var": p.in1_var, "in2_var": p.in2_var, "out_var": p.out_var,
+            "irrep_normalization": p.irrep_normalization, "path_normalization": p.path_normalization,
+            "internal_weights": self.internal_weights, "shared_weights": self.shared_weights}
 
     def forward(self, x: torch.Tensor, y: torch.Tensor,
                 weight: Union[torch.Tensor, Sequence[torch.Tensor], None] = None) -> torch.Tensor:

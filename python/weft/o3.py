@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -80,6 +80,10 @@ class SphericalHarmonics(Dropin):
         self._spec = _spec("sh", {"l": degrees, "norm": normalization, "normalize": self.normalize})
         _irreps.tell(self._spec)
         hold(self, self._spec)
+
+    def _theirs(self) -> Tuple[str, str, Sequence[Any], Dict[str, Any]]:
+        return "_spherical_harmonics", "SphericalHarmonics", (
+            str(self.irreps_out), self.normalize, self.normalization, str(self.irreps_in)), {}
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         lead = as_type(x, x.dtype, "x", 3).shape[:-1]

@@ -5,6 +5,7 @@ without paths, kinds of errors, changes after construction, conventions of signs
 
 import copy
 import pickle
+import sys
 import warnings
 
 import pytest
@@ -219,10 +220,10 @@ def test_signs_are_those_of_the_installed_e3nn_or_as_told(monkeypatch):
     with pytest.raises(ValueError, match="signs: expected one of e3nn, e3nn-0.4"):
         weft.o3.TensorProduct(*args, signs="old")
     for version, signs in (("0.4.4", "e3nn-0.4"), ("0.5.1", "e3nn"), ("0.6.0", "e3nn"), ("0.40.0", "e3nn")):
-        monkeypatch.setitem(__import__("sys").modules, "e3nn", SimpleNamespace(__version__=version))
+        monkeypatch.setitem(sys.modules, "e3nn", SimpleNamespace(__version__=version))
         assert weft.o3.TensorProduct(*args).signs == signs == weft.TPProblem(*args).signs
         assert torch.equal(weft.o3.wigner_3j(1, 2, 2), weft.o3.wigner_3j(1, 2, 2, signs=signs))
-    monkeypatch.delitem(__import__("sys").modules, "e3nn")
+    monkeypatch.delitem(sys.modules, "e3nn")
 
     def missing(name):
         raise metadata.PackageNotFoundError(name)
@@ -261,13 +262,67 @@ def test_a_state_dict_of_the_other_signs_warns():
     lambda: weft.o3.Linear("0e", "0e"), lambda: weft.o3.SphericalHarmonics(1, True),
     lambda: weft.o3.TensorProduct("0e", "0e", "0e", []), lambda: weft.o3.Norm("1o"),
     lambda: weft.TensorProduct(problem()), lambda: weft.TensorProductConv(problem())])
-def test_torchscript_is_refused_in_one_sentence(make):
+def test_torchscript_is_refused_in_one_sentence(make, monkeypatch):
+    """Where there is nothing of e3nn to be compiled instead."""
+    for name in [n for n in sys.modules if n.split(".")[0] == "e3nn"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "e3nn", None)
     model = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Sequential(make()))
     with pytest.raises(RuntimeError, match=r"cannot compile: .*weft\.restore\(model\)") as e:
         torch.jit.script(model)
     assert "\n" not in str(e.value)
     with pytest.raises(RuntimeError, match=r"symbolic_trace .*weft\.restore\(model\)"):
         torch.fx.symbolic_trace(model[1][0])
+
+
+class Around(torch.nn.Module):
+    """A model with one module in two places."""
+
+    def __init__(self, inner: torch.nn.Module):
+        super().__init__()
+        self.one = self.two = inner
+
+    def forward(self, x):
+        return 2 * self.one(x)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: weft.o3.Linear("2x0e+1o", "3x0e+1o", biases=[True, False]),
+    lambda: weft.o3.Linear("2x0e+1o", "3x0e+1o", f_in=3, f_out=2, path_normalization="path"),
+    lambda: weft.o3.SphericalHarmonics([2, 0, 1], True, "component"),
+    lambda: weft.o3.TensorSquare("2x0e+1o", "0e+2e"), lambda: weft.o3.TensorSquare("2x0e+1o"),
+    lambda: weft.o3.Norm("2x0e+1o")])
+def test_torchscript_and_restore_take_classes_of_e3nn(make):
+    jit = pytest.importorskip("e3nn.util.jit")
+    inner = make()
+    wide = getattr(inner, "_copies", None) is not None
+    width = 3 if isinstance(inner, weft.o3.SphericalHarmonics) else 5
+    x = torch.randn(4, 3, width) if wide else torch.randn(4, width)
+    want = 2 * inner(x)
+    if not isinstance(inner, weft.o3.TensorSquare):  # e3nn's cannot be scripted
+        for compile in (torch.jit.script, jit.script):
+            with pytest.warns(RuntimeWarning, match=r"restored, as by weft\.restore\(model\)"):
+                made = compile(Around(inner))
+            torch.testing.assert_close(made(x), want, rtol=1e-5, atol=1e-5)
+        with pytest.warns(RuntimeWarning):
+            torch.testing.assert_close(2 * jit.compile(inner)(x), want, rtol=1e-5, atol=1e-5)
+    model = Around(inner)
+    assert [r.name for r in weft.restore(model).replaced] == ["one"]
+    assert model.one is model.two and type(model.one).__module__.startswith("e3nn.")
+    assert [p.data_ptr() for p in model.parameters()] == [p.data_ptr() for p in inner.parameters()]
+    torch.testing.assert_close(model(x), want, rtol=1e-5, atol=1e-5)
+    assert not weft.restore(model)
+
+
+def test_a_product_is_scripted_in_its_dtype_and_with_its_signs():
+    jit = pytest.importorskip("e3nn.util.jit")
+    mine = weft.o3.FullyConnectedTensorProduct("2x1o", "2e", "2x2o+1o", path_normalization="path").double()
+    x, y = torch.randn(4, 6).double(), torch.randn(4, 5).double()
+    with pytest.warns(RuntimeWarning):
+        torch.testing.assert_close(jit.script(mine)(x, y), mine(x, y))
+    other = "e3nn" if mine.signs == "e3nn-0.4" else "e3nn-0.4"
+    with pytest.raises(RuntimeError, match=f"has the 3j symbols of {other}, and the installed"):
+        torch.jit.script(weft.o3.FullyConnectedTensorProduct("2x1o", "2e", "2x2o", signs=other))
 
 
 def test_other_names_are_those_of_e3nn():

@@ -126,8 +126,9 @@ def accelerate(model: Any, *, fuse_radial: Optional[bool] = None) -> Report:
 
 def restore(model: Any) -> Report:
     """Undoes `accelerate`: every replaced module, of a model or of the models inside a calculator, is what
-    it was, with the parameters that it has now.  To be called before a model is scripted, traced or
-    pickled for a place without Weft.  Returns a report of it."""
+    it was, with the parameters that it has now.  Modules of weft.o3 inside the model become those of e3nn.
+    To be called before a model is scripted, traced or pickled for a place without Weft.  Returns a report
+    of it."""
     models = _models(model)
     names = [name for m in models for name in _swap.restore(m)]
     return Report(type(models[0]).__name__, [Replaced(n, "as before") for n in names],
