@@ -35,7 +35,7 @@ static bool is_swept(const Sweep *w, const Path *path)
         return false;
     for (int i = 0; i < path->f.n; i++)
         if (!path->f.sum[i].moves || lower_mentions(p, path->f.sum[i].cell, w->loop->local) ||
-            !lower_is_inside(p, w->s->phase, path->f.sum[i].cell))
+            !lower_is_bound_inside(p, w->s->binders, path->f.sum[i].cell))
             return false;
     return path->f.n > 0;
 }
