@@ -153,6 +153,22 @@ def graph():
     return x, y, w, rows, cols
 
 
+def test_arguments_of_the_wrong_kind_are_named():
+    tp = weft.o3.FullyConnectedTensorProduct(ONE, TWO, OUT)
+    for name, call in (("x", lambda: tp(None, torch.randn(5))), ("y", lambda: tp(torch.randn(13), [1.0])),
+                       ("y", lambda: tp.right(None)), ("features", lambda: weft.o3.Linear("0e", "0e")("x")),
+                       ("features", lambda: weft.o3.Norm("0e")(None)),
+                       ("x", lambda: weft.o3.spherical_harmonics(2, [1.0, 2.0, 3.0], True))):
+        with pytest.raises(TypeError, match=f"^{name}: expected a tensor of torch, got "):
+            call()
+    for make in (weft.TPProblem, weft.o3.TensorProduct):
+        for wrong in (None, 5, [5], ["01"], [(0, 0, 0)]):
+            with pytest.raises(ValueError, match="^instructions: expected"):
+                make("0e", "0e", "0e", wrong)
+    with pytest.raises(ValueError, match="irreps: expected"):
+        weft.o3.SphericalHarmonics(2.5, True)
+
+
 def test_operands_that_do_not_fit_are_runtime_errors():
     conv = weft.TensorProductConv(problem(), deterministic=True)
     operands = [*graph(), torch.arange(4)]
