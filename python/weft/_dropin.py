@@ -15,7 +15,7 @@ import torch
 
 from ._irreps import Irreps, wigner_3j
 from ._peers import SIGNS, Instruction, Mismatch, Unfit, default_signs, weights_of
-from ._problem import TPProblem
+from ._problem import TPProblem, paths_of
 from ._script import Unscripted, no_tensor
 from ._sparse import bad
 from ._torch import run
@@ -31,13 +31,14 @@ def _typed(spec: str, dtype: torch.dtype) -> str:
     return f"o3 {spec}; type={_TYPE_OF[dtype]}"
 
 
-def as_type(x: torch.Tensor, dtype: torch.dtype, name: str, width: int) -> torch.Tensor:
-    """An operand in the dtype of the others: autocast may have left another."""
+def as_type(x: torch.Tensor, dtype: Optional[torch.dtype], name: str,
+            width: Optional[int]) -> torch.Tensor:
+    """An operand in the dtype of the others: autocast may have left another.  None: any."""
     if not isinstance(x, torch.Tensor):
         raise no_tensor(name, x)
-    if x.shape[-1:] != (width,):
+    if width is not None and x.shape[-1:] != (width,):
         raise Mismatch(f"{name}: expected {width} elements in the last dimension, got {tuple(x.shape)}")
-    return x if x.dtype == dtype else x.to(dtype)
+    return x if dtype in (None, x.dtype) else x.to(dtype)
 
 
 def _broadcast(a: torch.Size, b: torch.Size) -> torch.Size:
@@ -175,8 +176,8 @@ class TensorProduct(Views, Dropin):
             warnings.warn("normalization: irrep_normalization is its name now", DeprecationWarning,
                           stacklevel=2)
             irrep_normalization = normalization
-        instructions = list(instructions)
-        self._share(internal_weights, shared_weights, any(tuple(i)[4] for i in instructions))
+        instructions = paths_of(instructions)
+        self._share(internal_weights, shared_weights, any(i[4] for i in instructions))
         p = TPProblem(irreps_in1, irreps_in2, irreps_out, instructions, in1_var=in1_var,
                       in2_var=in2_var, out_var=out_var, shared_weights=self.shared_weights,
                       irrep_normalization=irrep_normalization or "component",
@@ -207,10 +208,9 @@ class TensorProduct(Views, Dropin):
 
     def forward(self, x: torch.Tensor, y: torch.Tensor,
                 weight: Union[torch.Tensor, Sequence[torch.Tensor], None] = None) -> torch.Tensor:
-        x = as_type(x, x.dtype, "x", self._dims[0])
+        x, y = as_type(x, None, "x", self._dims[0]), as_type(y, None, "y", self._dims[1])
         dtype = torch.promote_types(x.dtype, y.dtype)
-        x = x if x.dtype == dtype else x.to(dtype)
-        y = as_type(y, dtype, "y", self._dims[1])
+        x, y = (a if a.dtype == dtype else a.to(dtype) for a in (x, y))
         lead = _broadcast(x.shape[:-1], y.shape[:-1])
         w = self._given_weights(weight) if self._weighs or weight is not None else None
         if w is not None and not self.shared_weights:
@@ -227,7 +227,7 @@ class TensorProduct(Views, Dropin):
     def right(self, y: torch.Tensor, weight: Any = None) -> torch.Tensor:
         """The product as a matrix that acts on x: (..., irreps_in1.dim, irreps_out.dim).  It is computed
         as the products of all unit vectors x."""
-        y = as_type(y, y.dtype, "y", self._dims[1])
+        y = as_type(y, None, "y", self._dims[1])
         if self._weighs:
             weight = self._given_weights(weight)
             weight = weight if self.shared_weights else weight.unsqueeze(-2)

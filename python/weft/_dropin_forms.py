@@ -124,7 +124,7 @@ class Norm(Dropin):
         return "_norm", "Norm", (str(self.irreps_in), self.squared), {}
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
-        x = as_type(features, features.dtype, "features", self.irreps_in.dim)
+        x = as_type(features, None, "features", self.irreps_in.dim)
         lead = x.shape[:-1]
         if not self.irreps_in.dim:
             return x.new_zeros(*lead, 0)

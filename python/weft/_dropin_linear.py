@@ -122,8 +122,9 @@ class Linear(Views, Dropin):
 
     def forward(self, features: torch.Tensor, weight: Optional[torch.Tensor] = None,
                 bias: Optional[torch.Tensor] = None) -> torch.Tensor:
-        x, dtype = features, features.dtype
-        as_type(x, dtype, "features", self.irreps_in.dim)
+        # Without paths nothing is read, so any width will do, as in e3nn: MACE has such layers.
+        x = as_type(features, None, "features", None if self._is_zero else self.irreps_in.dim)
+        dtype = x.dtype
         if self._copies is not None and x.shape[-2:-1] != self._copies[:1]:
             raise Mismatch(f"features: expected the shape (..., {self._copies[0]}, {self.irreps_in.dim}), got "
                            f"{tuple(x.shape)}")

@@ -48,7 +48,7 @@ def _degrees(irreps_out: Any) -> Optional[List[int]]:
         return [irreps_out]
     if isinstance(irreps_out, (str, Irreps, Irrep)) or hasattr(type(irreps_out), "_e3nn_irreps_marker"):
         return None
-    given = list(irreps_out)
+    given = list(irreps_out) if hasattr(irreps_out, "__iter__") else [irreps_out]
     return given if all(isinstance(l, int) for l in given) else None
 
 
@@ -86,7 +86,7 @@ class SphericalHarmonics(Dropin):
             str(self.irreps_out), self.normalize, self.normalization, str(self.irreps_in)), {}
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        lead = as_type(x, x.dtype, "x", 3).shape[:-1]
+        lead = as_type(x, None, "x", 3).shape[:-1]
         z = run(_typed(self._spec, x.dtype), [_rows(x, lead)])[0]
         return z if len(lead) == 1 else z.reshape(*lead, self.irreps_out.dim)
 

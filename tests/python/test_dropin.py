@@ -87,6 +87,8 @@ def test_layers_without_paths_give_zeros_and_have_no_weights(name, args, widths)
     assert not mine(*operands).any() and mine(*operands).shape == (2, 3, mine.irreps_out.dim)
     if name != "Norm":
         assert torch.equal(mine.output_mask, theirs.output_mask)
+    if args == ("8x0e", "4x1o"):  # nothing is read, so any width will do
+        same(mine, theirs, torch.randn(2, 3, 0))
     biased = weft.o3.Linear("8x0o", "2x1o + 3x0e", biases=True)
     assert torch.equal(biased(torch.randn(2, 8)), torch.zeros(2, 9))
 
@@ -149,6 +151,22 @@ def graph():
     rows, cols = torch.tensor([[0, 1, 2, 2], [1, 2, 0, 1]])
     x, y, w = torch.randn(3, 13), torch.randn(4, 4), torch.randn(4, 7)
     return x, y, w, rows, cols
+
+
+def test_arguments_of_the_wrong_kind_are_named():
+    tp = weft.o3.FullyConnectedTensorProduct(ONE, TWO, OUT)
+    for name, call in (("x", lambda: tp(None, torch.randn(5))), ("y", lambda: tp(torch.randn(13), [1.0])),
+                       ("y", lambda: tp.right(None)), ("features", lambda: weft.o3.Linear("0e", "0e")("x")),
+                       ("features", lambda: weft.o3.Norm("0e")(None)),
+                       ("x", lambda: weft.o3.spherical_harmonics(2, [1.0, 2.0, 3.0], True))):
+        with pytest.raises(TypeError, match=f"^{name}: expected a tensor of torch, got "):
+            call()
+    for make in (weft.TPProblem, weft.o3.TensorProduct):
+        for wrong in (None, 5, [5], ["01"], [(0, 0, 0)]):
+            with pytest.raises(ValueError, match="^instructions: expected"):
+                make("0e", "0e", "0e", wrong)
+    with pytest.raises(ValueError, match="irreps: expected"):
+        weft.o3.SphericalHarmonics(2.5, True)
 
 
 def test_operands_that_do_not_fit_are_runtime_errors():
