@@ -520,6 +520,26 @@ static void emit_phase(Emit *o, Node *n, int i)
     text_str(o->out, "\n    return fault;\n}");
 }
 
+static void see_function(Expr *e, void *ctx)
+{
+    *(bool *)ctx = *(bool *)ctx || (e->op >= OP_exp && e->op <= OP_silu);
+}
+
+static void put_headers(Emit *o, Node *const *phase, int n)
+{
+    bool calls = false, builds = false;
+    Memo met = { 0 };
+
+    for (int i = 0; i < n; i++) {
+        loop_visit(o->p, phase[i], see_function, &calls, &met);
+        builds = builds || loop_builds(phase[i]) != NULL;
+    }
+    if (calls)
+        text_f(o->out, "\n%s", emit_elementary_h);
+    if (builds)
+        text_f(o->out, "\n%s", emit_set_h);
+}
+
 EmitKernel *emit_functions(Text *out, Prog *p, Node *const *phase, int n, const char *prefix)
 {
     return emit_functions_cut(out, p, phase, n, prefix, EMIT_PART);
@@ -541,11 +561,7 @@ EmitKernel *emit_functions_cut(Text *out, Prog *p, Node *const *phase, int n, co
     o.assigned = arena_array(p->arena, p->nlocal, sizeof *o.assigned);
     o.hides = arena_array(p->arena, p->nlocal, sizeof *o.hides);
     o.nlocal = p->nlocal;
-    for (int i = 0; i < n; i++)
-        if (loop_builds(phase[i]) != NULL) {
-            text_f(out, "\n%s", emit_set_h);
-            break;
-        }
+    put_headers(&o, phase, n);
     for (int i = 0; i < k->narray; i++)
         if (k->array[i]->kind == B_CONST)
             emit_constant(&o, i);

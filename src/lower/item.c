@@ -84,7 +84,7 @@ static bool find_out(Items *t, Expr *e)
         return can_load(t, e);
     if (e->op == OP_select)
         return can_choose(t, e) && can_be_args(t, e);
-    return loop_has_vector_form((Op)e->op) && can_be_args(t, e);
+    return loop_has_vector_form((Op)e->op, (Type)e->type) && can_be_args(t, e);
 }
 
 static bool can_be_lanes(Items *t, Expr *e)

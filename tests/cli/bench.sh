@@ -36,7 +36,7 @@ try "gen to a strange file" 1 weft gen g.mtx -o g.txt
 err "ends in .mtx or .npz"
 
 try "the machine" 0 weft bench machine
-out "weft-machine 2"
+out "weft-machine 3"
 out "measured 1"
 out "gather 64 "
 none stderr
