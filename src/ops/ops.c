@@ -8,7 +8,7 @@
 
 enum { MOST_SIZES = 32 };
 
-static const OpsFamily *const families[] = { &ops_sparse };
+static const OpsFamily *const families[] = { &ops_sparse, &ops_weights, &ops_matrix };
 enum { NFAMILY = sizeof families / sizeof *families };
 
 static const OpsOption types[] = {
@@ -21,9 +21,9 @@ static const OpsOption types[] = {
 
 static const OpsSign common[] = {
     { 'a', OPS_F64, "f64", "f32", 0 },
-    { 't', OPS_F64, "f64", "$3", 0 },
-    { '3', OPS_F16, "f16", "$4", 0 },
-    { '4', OPS_BF16, "bf16", "f32", 0 },
+    { 't', OPS_F64, "f64", "$%", 0 },
+    { '%', OPS_F16, "f16", "$&", 0 },
+    { '&', OPS_BF16, "bf16", "f32", 0 },
     { 0, 0, NULL, NULL, 0 },
 };
 
@@ -172,7 +172,7 @@ static bool take_size(Text *out, OpsSpec *spec, const char *s, size_t n)
 /* The options in "f64:heads:f=64". */
 static void read_options(Text *out, OpsSpec *spec, const char *s)
 {
-    unsigned standard = spec->family->standard;
+    unsigned standard = spec->family->standard & spec->row->takes;
 
     for (int i = 0; spec->family->size[i].name != NULL; i++)
         spec->size[i] = spec->family->size[i].given;

@@ -33,7 +33,8 @@ typedef struct OpsRow { /* an operator; the last one has no name */
 } OpsRow;
 
 /* `$c` stands for one text when a bit is set and for another when it is not; both may
- * have signs.  Common signs: $t is the type of elements, $a the type in which sums are formed. */
+ * have signs.  Common signs: $t is the type of elements, $a the type in which sums are formed;
+ * letters and digits besides are the family's. */
 typedef struct OpsSign { /* the last one is 0 */
     char sign;
     unsigned bit;
@@ -64,6 +65,6 @@ typedef struct OpsFamily {
 /* Writes a text with its signs replaced; returns the bits that they need. */
 unsigned ops_put(const OpsSpec *, Text *out, const char *text);
 
-extern const OpsFamily ops_sparse;
+extern const OpsFamily ops_sparse, ops_weights, ops_matrix;
 
 #endif
