@@ -81,6 +81,12 @@ class Info(Structure):
                 ("why", c_char_p), ("phases", c_int), ("parallel", c_int)]
 
 
+class Cost(Structure):
+    _fields_ = [(name, c_double) for name in (
+        "flops", "read", "written", "gathered", "loads", "stores", "compute_s", "ports_s", "stream_s",
+        "gather_s", "limit_s", "predicted_s")]
+
+
 class Tuning(Structure):
     _fields_ = [("what", c_char_p), ("schedule", c_char_p), ("why", c_char_p), ("done", c_int),
                 ("of", c_int), ("elapsed_s", c_double), ("budget_s", c_double), ("best", c_char_p),
@@ -149,6 +155,7 @@ _FUNCTIONS = {
     "weft_args_changed": [c_void_p, c_char_p],
     "weft_args_get": [c_void_p, c_char_p, POINTER(Tensor)],
     "weft_args_shape": [c_void_p, c_char_p, POINTER(c_int64)],
+    "weft_args_cost": [c_void_p, c_int, POINTER(Cost)],
     "weft_run": [c_void_p],
     "weft_kernel_compile": [c_void_p, POINTER(c_void_p)],
     "weft_kernel_run": [c_void_p, c_void_p],

@@ -8,13 +8,15 @@ from __future__ import annotations
 import math
 import re
 import sys
+from ctypes import byref
 from functools import lru_cache
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from . import _check
+from . import _check, _lib
 from ._ops import _kernel
+from ._program import Caller, Program
 from ._sparse import bad, describe, is_torch
 
 _TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
@@ -195,16 +197,20 @@ class SparseWeight:
 
     @classmethod
     def from_dense(cls, weight: Any, mask: Any = None, format: str = "csr") -> "SparseWeight":
-        """mask: which elements are stored; default: those that are not 0."""
+        """mask: which elements are stored; default: those that are not 0.  format: as in weft.sparse_linear;
+        "auto": the one for which the cost model predicts the shortest time, for 512 tokens and one thread."""
         weight = _dense("weight", weight)
         _type_of("weight", weight)
         if weight.ndim != 2:
             raise bad("weight", "2 dimensions (out, in)", describe(weight))
-        shape, f = tuple(int(n) for n in weight.shape), _format(format)
+        shape = tuple(int(n) for n in weight.shape)
         plain = weight.detach().float().numpy() if is_torch(weight) else weight
         kept = np.asarray(_to_numpy(mask) if mask is not None else plain != 0).astype(bool)
         if kept.shape != shape:
             raise bad("mask", f"shape {shape}, as the weight has", kept.shape)
+        if format == "auto":
+            return min((cls.from_dense(weight, kept, f) for f in _candidates(shape)), key=cls.predicted)
+        f = _format(format)
         _check_blocks(shape, f)
         places = _PLACE[f.name](kept, f.sizes)
         row, col = places.row, np.maximum(places.col, 0)
@@ -221,6 +227,19 @@ class SparseWeight:
     def nnz(self) -> int:
         """Stored elements of the mask."""
         return int(self._places.row.size if self.keep is None else self.keep.sum())
+
+    def mask(self) -> Any:
+        """Which elements of the dense weight are stored, of those that the mask had."""
+        flat = np.zeros(self.shape[0] * self.shape[1], bool)
+        kept = np.ones(self._places.row.shape, bool) if self.keep is None else _to_numpy(self.keep) != 0
+        flat[(self._places.row * self.shape[1] + self._places.col)[kept]] = True
+        return _index(flat.reshape(self.shape), self.values)
+
+    def predicted(self, tokens: int = 512, threads: int = 1) -> float:
+        """Seconds that the cost model predicts for this many tokens."""
+        values = np.zeros(self.values.shape, np.float32)
+        plain = SparseWeight(self.shape, self._format, self._places, values, None)
+        return _linear(np.zeros((tokens, self.shape[1]), np.float32), plain, None, _predict(threads))
 
     def with_values(self, values: Any) -> "SparseWeight":
         """The same places with other values; what is computed for the structure is shared."""
@@ -277,11 +296,33 @@ def _of_blocks(weight: Any) -> SparseWeight:
     return SparseWeight(tuple(weight.shape), _format(f"bsr({b}, {c})"), places, values, None)
 
 
+def _candidates(shape: Tuple[int, int]) -> List[str]:
+    """Formats that a weight of this shape can have."""
+    blocks = [f"bsr({b}, {c})" for b in (32, 16) for c in (32, 16, 1) if shape[0] % b == 0 == shape[1] % c]
+    return ["csr", *blocks]
+
+
+def _predict(threads: int) -> Callable:
+    """In place of a run: the seconds that the cost model predicts."""
+
+    def run(spec: str, arrays: Dict[str, Any], **sizes: int) -> float:
+        cost, caller = _lib.Cost(), Caller(Program.op(spec), None)
+        with _lib.lock:
+            caller._bind_inputs(caller._name_all({**arrays, **sizes}))
+            _lib.check(_lib.lib.weft_args_cost(caller._handle, threads, byref(cost)))
+        return cost.predicted_s
+
+    return run
+
+
 def sparse_linear(x: Any, weight: Any, bias: Any = None) -> Any:
     """x W' + bias for x (..., in), a sparse weight (out, in) and bias (out): a weft.SparseWeight, a matrix of
     SciPy or torch in CSR, or of torch in BSR.  The result is (..., out).  Gradients by x, the values of the
     weight and bias, to any order, where these are torch tensors."""
-    w, x = _weight_of(weight), _dense("x", x)
+    return _linear(_dense("x", x), _weight_of(weight), bias, _run)
+
+
+def _linear(x: Any, w: SparseWeight, bias: Any, run: Callable) -> Any:
     kind = _type_of("x", x)
     rows, columns = w.shape
     if x.ndim == 0 or x.shape[-1] != columns:
@@ -297,26 +338,25 @@ def sparse_linear(x: Any, weight: Any, bias: Any = None) -> Any:
             raise bad("bias", f"shape ({rows},) of {x.dtype}, as x has", describe(bias))
         arrays["B"] = bias.reshape(-1, w._format.sizes["b"]) if w._format.name in _BLOCKS else bias
         spec += ":bias"
-    return _apply(spec, w, x.reshape(math.prod(x.shape[:-1]), columns), arrays).reshape(*x.shape[:-1], rows)
+    arrays["X"], sizes = _tokens(w, x.reshape(math.prod(x.shape[:-1]), columns))
+    y = run(spec, arrays, **sizes)
+    if run is not _run:
+        return y
+    return (y if w._format.name in _BLOCKS else y.T).reshape(*x.shape[:-1], rows)
 
 
-def _apply(spec: str, w: SparseWeight, x: Any, arrays: Dict[str, Any]) -> Any:
-    """Tokens are rows of x and of the result; where entries stand alone they are innermost in the program."""
+def _tokens(w: SparseWeight, x: Any) -> Tuple[Any, Dict[str, int]]:
+    """x as the program of a format has it, and sizes.  Where entries stand alone, tokens are innermost."""
     rows, columns, f = *w.shape, w._format
-    tokens = x.shape[0]
-    if f.name not in _BLOCKS:
-        sizes = {"nout": rows, "ng": columns // f.sizes["g"]} if f.name == "n_m" else {
-            "nout": rows, "nin": columns}
-        arrays["X"] = x.T.contiguous() if is_torch(x) else np.ascontiguousarray(x.T)
-        return _run(spec, arrays, tokens=tokens, **sizes).T
+    sizes = {"tokens": x.shape[0]}
     if f.name == "sr_bcrs":
-        arrays["X"] = x
-        return _run(spec, arrays, tokens=tokens, ns=rows // f.sizes["b"], nin=columns).reshape(tokens, rows)
-    arrays["X"] = x.reshape(tokens, columns // f.sizes["c"], f.sizes["c"])
-    sizes = {"ob": rows // f.sizes["b"], "ib": columns // f.sizes["c"]}
-    if f.name == "dbsr":
-        sizes["nd"] = len(w._places.arrays["D.i"])
-    return _run(spec, arrays, tokens=tokens, **sizes).reshape(tokens, rows)
+        return x, {**sizes, "ns": rows // f.sizes["b"], "nin": columns}
+    if f.name in _BLOCKS:
+        stored = {"nd": len(w._places.arrays["D.i"])} if f.name == "dbsr" else {}
+        shape = (x.shape[0], columns // f.sizes["c"], f.sizes["c"])
+        return x.reshape(shape), {**sizes, **stored, "ob": rows // f.sizes["b"], "ib": shape[1]}
+    inner = {"ng": columns // f.sizes["g"]} if f.name == "n_m" else {"nin": columns}
+    return (x.T.contiguous() if is_torch(x) else np.ascontiguousarray(x.T)), {**sizes, **inner, "nout": rows}
 
 
 # ---- groups of rows

@@ -54,6 +54,20 @@ def test_elements_outside_the_mask_are_zero():
     assert np.array_equal(weft.sparse_linear(x, full).T, mask)
 
 
+def test_the_cost_model_chooses_a_format():
+    """The one with the shortest predicted time; rows where blocks would be nearly empty."""
+    rng = np.random.default_rng(5)
+    w = rng.standard_normal((96, 64)).astype("f4")
+    blocks = np.kron(rng.random((6, 4)) < 0.4, np.ones((16, 16))) > 0
+    times = {f: weft.SparseWeight.from_dense(w, blocks, f).predicted()
+             for f in ("csr", "bsr(32, 32)", "bsr(32, 16)", "bsr(32, 1)", "bsr(16, 32)", "bsr(16, 16)", "bsr(16, 1)")}
+    assert times[weft.SparseWeight.from_dense(w, blocks, "auto").format] == min(times.values())
+    assert weft.SparseWeight.from_dense(w, rng.random(w.shape) < 0.01, "auto").format == "csr"
+    s = weft.SparseWeight.from_dense(w, blocks, "bsr(16, 16)")
+    assert 0 < s.predicted(64) < s.predicted(1024)
+    assert np.array_equal(s.mask(), blocks)
+
+
 def test_matrices_of_scipy_as_they_are():
     w, mask = weight("csr")
     m = sp.csr_matrix(w * mask)
