@@ -87,6 +87,11 @@ class Cost(Structure):
         "gather_s", "limit_s", "predicted_s")]
 
 
+class Machine(Structure):
+    _fields_ = [("text", c_char_p), ("threads", c_int), ("measured", c_int), ("cache", c_int64 * 3),
+                ("fma_f32", c_double * 2), ("fma_f64", c_double * 2), ("triad", (c_double * 2) * 4)]
+
+
 class Tuning(Structure):
     _fields_ = [("what", c_char_p), ("schedule", c_char_p), ("why", c_char_p), ("done", c_int),
                 ("of", c_int), ("elapsed_s", c_double), ("budget_s", c_double), ("best", c_char_p),
@@ -155,6 +160,7 @@ _FUNCTIONS = {
     "weft_args_changed": [c_void_p, c_char_p],
     "weft_args_get": [c_void_p, c_char_p, POINTER(Tensor)],
     "weft_args_shape": [c_void_p, c_char_p, POINTER(c_int64)],
+    "weft_machine_get": [c_void_p, c_int, POINTER(Machine)],
     "weft_args_cost": [c_void_p, c_int, POINTER(Cost)],
     "weft_run": [c_void_p],
     "weft_kernel_compile": [c_void_p, POINTER(c_void_p)],

@@ -213,11 +213,10 @@ class SparseWeight:
         f = _format(format)
         _check_blocks(shape, f)
         places = _PLACE[f.name](kept, f.sizes)
-        row, col = places.row, np.maximum(places.col, 0)
-        keep = kept[row, col] & (places.col >= 0)
-        values = weight[_index(row, weight), _index(col, weight)]
-        some = None if keep.all() else _like(keep, weight)
-        return cls(shape, f, places, values if some is None else values * some, some)
+        keep = kept[places.row, np.maximum(places.col, 0)] & (places.col >= 0)
+        new = cls(shape, f, places, None, None if keep.all() else _like(keep, weight))
+        new.values = new.values_of(weight)
+        return new
 
     @property
     def format(self) -> str:
@@ -247,6 +246,11 @@ class SparseWeight:
         if tuple(values.shape) != self._places.row.shape:
             raise bad("values", f"shape {self._places.row.shape}", describe(values))
         return SparseWeight(self.shape, self._format, self._places, values, self.keep)
+
+    def values_of(self, weight: Any) -> Any:
+        """The stored elements of a dense weight, 0 where they only fill a block; with a gradient, of torch."""
+        values = weight[_index(self._places.row, weight), _index(np.maximum(self._places.col, 0), weight)]
+        return values if self.keep is None else values * self.keep
 
     def to_dense(self) -> Any:
         """The weight with zeros in between."""
