@@ -127,6 +127,11 @@ class EdgeList(Structure):
                 ("receiver", c_void_p), ("sender", c_void_p)]
 
 
+class Tiles(Structure):
+    _fields_ = [("tiles", c_int64), ("pairs", c_int64), ("relation", c_void_p), ("start", c_void_p),
+                ("sender", c_void_p), ("at", c_void_p), ("first", c_void_p), ("place", c_void_p)]
+
+
 class ConvInfo(Structure):
     _fields_ = [("x", c_int64), ("y", c_int64), ("w", c_int64), ("z", c_int64), ("hidden", c_int64),
                 ("shared", c_int), ("type", c_int), ("weight_type", c_int)]
@@ -173,6 +178,8 @@ _FUNCTIONS = {
     "weft_neighbours_find": [c_void_p, POINTER(Atoms), c_double, POINTER(c_int64)],
     "weft_neighbours_get": [c_void_p, POINTER(Neighbours)],
     "weft_edges_new": [c_void_p, POINTER(EdgeList), POINTER(c_void_p)],
+    "weft_rows_make": [c_void_p, POINTER(EdgeList), c_int, c_void_p, c_void_p, c_void_p],
+    "weft_tiles_make": [c_void_p, POINTER(EdgeList), c_void_p, c_int64, c_int64, POINTER(Tiles)],
     "weft_conv_new": [c_void_p, c_char_p, POINTER(c_void_p)],
     "weft_conv_get": [c_void_p, POINTER(ConvInfo)],
     "weft_conv_forward": [c_void_p, c_void_p, POINTER(ConvArrays), c_void_p],
