@@ -489,6 +489,28 @@ WEFT_API WEFT_MUST weft_status weft_edges_new(weft_ctx *ctx, const weft_edge_lis
                                               weft_edges **out);
 WEFT_API void weft_edges_free(weft_edges *edges); /* NULL is allowed */
 
+/* Structures of graph operators (docs/graphs.md), from such a list.  Entries by receiver, those of a
+ * receiver in the order of the list: start has nodes + 1 elements; sender and at, the number of the
+ * edge in the list, have n.  With loops != 0 each node that is below both nodes and senders has an
+ * entry from itself, the last of its row, numbered n + node; 1: all edges of the list from a node to itself are left out; 2: the last of those
+ * of a node takes the place of the new one.  What is left out is in a row more, after all others:
+ * start has nodes + 2 elements, the others n + the smaller of nodes and senders. */
+WEFT_API WEFT_MUST weft_status weft_rows_make(weft_ctx *ctx, const weft_edge_list *list, int loops,
+                                              int64_t *start, int64_t *sender, int64_t *at);
+
+/* The structure of rgms: pairs (relation, receiver) in tiles of 16 pairs of one relation, by relation,
+ * then receiver.  `type` has the relation of each edge, of the type of the list, below `relations`.
+ * There are at least `least` tiles.  The arrays are the context's, until the next of these calls. */
+typedef struct weft_tiles {
+    int64_t tiles, pairs;               /* pairs: those with edges */
+    const int64_t *relation;            /* tiles: G.r */
+    const int64_t *start, *sender, *at; /* 16 * tiles + 1, n, n: E.start, E.j, E.of */
+    const int64_t *first, *place;       /* nodes + 1, pairs: Q.start, Q.p */
+} weft_tiles;
+WEFT_API WEFT_MUST weft_status weft_tiles_make(weft_ctx *ctx, const weft_edge_list *list,
+                                               const void *type, int64_t relations, int64_t least,
+                                               weft_tiles *out);
+
 /* A convolution: the tensor product of the features x of each edge's sender with y of the edge, by
  * weights w, summed over the edges of each receiver, and its derivatives.  `spec` is as for
  * weft_prog_o3: "conv; in1=8x0e+8x1o; in2=0e+1o; out=0e+1o; mode=uvu".  Weights are a row for each

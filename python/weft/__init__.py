@@ -29,6 +29,7 @@ from ._lib import (
 from ._conv import Convolution, Edges
 from ._graph import Graph
 from ._irreps import Irrep, Irreps, wigner_3j, wigner_D
+from ._matrix import sparse_add, sparse_mul, spgemm
 from ._neighbours import Atoms, Neighbours, atoms, neighbours
 from ._o3 import Contraction, Linear, Product, SphericalHarmonics
 from ._ops import sddmm, segment_reduce, softmax, spmm, spmv
@@ -36,6 +37,7 @@ from ._problem import Instruction, TPProblem
 from ._program import Argument, Info, Kernel, Program
 from ._sparse import forget, freeze
 from ._tune import Progress, Tuned, tune
+from ._weights import SparseWeight, grouped_mm, sparse_linear
 
 __version__ = _lib.lib.weft_version().decode()
 
@@ -43,9 +45,9 @@ __all__ = [
     "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Convolution",
     "Edges", "Error", "FileError", "Graph", "Info", "Instruction", "Irrep", "Irreps", "Kernel",
     "LimitError", "Linear", "Neighbours", "OutOfMemory", "ParseError", "Product", "Program", "Progress",
-    "RunError", "SphericalHarmonics", "TPProblem", "Tuned", "atoms", "forget", "freeze",
-    "neighbours", "sddmm", "segment_reduce", "set_threads", "softmax", "spmm", "spmv", "tune",
-    "wigner_3j", "wigner_D",
+    "RunError", "SparseWeight", "SphericalHarmonics", "TPProblem", "Tuned", "atoms", "forget", "freeze",
+    "grouped_mm", "neighbours", "sddmm", "segment_reduce", "set_threads", "softmax", "sparse_add",
+    "sparse_linear", "sparse_mul", "spgemm", "spmm", "spmv", "tune", "wigner_3j", "wigner_D",
 ]
 
 # What needs torch, which is imported when one of these is first asked for.

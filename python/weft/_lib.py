@@ -81,6 +81,17 @@ class Info(Structure):
                 ("why", c_char_p), ("phases", c_int), ("parallel", c_int)]
 
 
+class Cost(Structure):
+    _fields_ = [(name, c_double) for name in (
+        "flops", "read", "written", "gathered", "loads", "stores", "compute_s", "ports_s", "stream_s",
+        "gather_s", "limit_s", "predicted_s")]
+
+
+class Machine(Structure):
+    _fields_ = [("text", c_char_p), ("threads", c_int), ("measured", c_int), ("cache", c_int64 * 3),
+                ("fma_f32", c_double * 2), ("fma_f64", c_double * 2), ("triad", (c_double * 2) * 4)]
+
+
 class Tuning(Structure):
     _fields_ = [("what", c_char_p), ("schedule", c_char_p), ("why", c_char_p), ("done", c_int),
                 ("of", c_int), ("elapsed_s", c_double), ("budget_s", c_double), ("best", c_char_p),
@@ -114,6 +125,11 @@ class Neighbours(Structure):
 class EdgeList(Structure):
     _fields_ = [("nodes", c_int64), ("senders", c_int64), ("n", c_int64), ("type", c_int),
                 ("receiver", c_void_p), ("sender", c_void_p)]
+
+
+class Tiles(Structure):
+    _fields_ = [("tiles", c_int64), ("pairs", c_int64), ("relation", c_void_p), ("start", c_void_p),
+                ("sender", c_void_p), ("at", c_void_p), ("first", c_void_p), ("place", c_void_p)]
 
 
 class ConvInfo(Structure):
@@ -151,6 +167,8 @@ _FUNCTIONS = {
     "weft_args_changed": [c_void_p, c_char_p],
     "weft_args_get": [c_void_p, c_char_p, POINTER(Tensor)],
     "weft_args_shape": [c_void_p, c_char_p, POINTER(c_int64)],
+    "weft_machine_get": [c_void_p, c_int, POINTER(Machine)],
+    "weft_args_cost": [c_void_p, c_int, POINTER(Cost)],
     "weft_run": [c_void_p],
     "weft_kernel_compile": [c_void_p, POINTER(c_void_p)],
     "weft_kernel_run": [c_void_p, c_void_p],
@@ -162,6 +180,8 @@ _FUNCTIONS = {
     "weft_neighbours_find": [c_void_p, POINTER(Atoms), c_double, POINTER(c_int64)],
     "weft_neighbours_get": [c_void_p, POINTER(Neighbours)],
     "weft_edges_new": [c_void_p, POINTER(EdgeList), POINTER(c_void_p)],
+    "weft_rows_make": [c_void_p, POINTER(EdgeList), c_int, c_void_p, c_void_p, c_void_p],
+    "weft_tiles_make": [c_void_p, POINTER(EdgeList), c_void_p, c_int64, c_int64, POINTER(Tiles)],
     "weft_conv_new": [c_void_p, c_char_p, POINTER(c_void_p)],
     "weft_conv_get": [c_void_p, POINTER(ConvInfo)],
     "weft_conv_forward": [c_void_p, c_void_p, POINTER(ConvArrays), c_void_p],

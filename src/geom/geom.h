@@ -24,6 +24,32 @@ void geom_graph(Arena *, const char *spec, GeomGraph *out);
 /* From n entries (row, col) in any order, below out->m and out->n: sorted, each place once. */
 void geom_graph_of(Arena *, const int64_t *row, const int64_t *col, int64_t n, GeomGraph *out);
 
+/* edges.c: structures of graph operators, from n edges in any order. */
+typedef struct GeomList {
+    int64_t nodes, senders, n;        /* receivers are below nodes */
+    const int64_t *receiver, *sender; /* n each */
+} GeomList;
+
+/* Entries by receiver, those of a receiver in the order of the list: start has nodes + 1 elements,
+ * sender and at (the number in the list) have n.  With loops != 0 each node that receives and sends has
+ * an entry from itself, the last of its row, numbered n + node: 1, every edge of the list from a node to itself is left
+ * out; 2, the last of those of a node takes the place of the new one.  What is left out is in a row
+ * more, after all others, so start has nodes + 2 elements, and the others
+ * n + the smaller of nodes and senders. */
+void geom_rows(Arena *, const GeomList *, int loops, int64_t *start, int64_t *sender, int64_t *at);
+
+/* Pairs (relation, receiver) of edges, by relation, then receiver, in tiles of `tile` pairs of one
+ * relation; pairs that fill up a tile have no edges. */
+typedef struct GeomTiles {
+    int64_t tiles, pairs;         /* pairs: those with edges */
+    int64_t *relation;            /* of each tile */
+    int64_t *start, *sender, *at; /* edges by place of their pair: tiles * tile + 1, n, n */
+    int64_t *first, *place;       /* by receiver the places of its pairs: nodes + 1, pairs */
+} GeomTiles;
+/* At least `least` tiles: those that are not needed come last, of relation 0, without edges. */
+void geom_tiles(Arena *, const GeomList *, const int64_t *type, int64_t relations, int64_t tile,
+                int64_t least, GeomTiles *out);
+
 /* atoms.c: atoms in a cell.  The vectors of the cell are its rows; one that is not periodic is not
  * looked at. */
 typedef struct GeomAtoms {
