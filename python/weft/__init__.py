@@ -27,8 +27,10 @@ from ._lib import (
     RunError,
 )
 from ._conv import Convolution, Edges
+from ._edges import Tiles
 from ._graph import Graph
 from ._irreps import Irrep, Irreps, wigner_3j, wigner_D
+from ._message import gat, gatv2, message, rgms
 from ._neighbours import Atoms, Neighbours, atoms, neighbours
 from ._o3 import Contraction, Linear, Product, SphericalHarmonics
 from ._ops import sddmm, segment_reduce, softmax, spmm, spmv
@@ -43,8 +45,8 @@ __all__ = [
     "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Convolution",
     "Edges", "Error", "FileError", "Graph", "Info", "Instruction", "Irrep", "Irreps", "Kernel",
     "LimitError", "Linear", "Neighbours", "OutOfMemory", "ParseError", "Product", "Program", "Progress",
-    "RunError", "SphericalHarmonics", "TPProblem", "Tuned", "atoms", "forget", "freeze",
-    "neighbours", "sddmm", "segment_reduce", "set_threads", "softmax", "spmm", "spmv", "tune",
+    "RunError", "SphericalHarmonics", "TPProblem", "Tiles", "Tuned", "atoms", "forget", "freeze", "gat",
+    "gatv2", "message", "neighbours", "rgms", "sddmm", "segment_reduce", "set_threads", "softmax", "spmm", "spmv", "tune",
     "wigner_3j", "wigner_D",
 ]
 
@@ -52,7 +54,7 @@ __all__ = [
 _TORCH = {"TensorProduct": "_oeq", "TensorProductConv": "_oeq", "torch_to_oeq_dtype": "_oeq",
           "torch_ext_so_path": "_oeq", "transpose_irreps": "_oeq", "accelerate": "models",
           "restore": "models"}
-_TORCH_MODULES = ("models", "o3")
+_TORCH_MODULES = ("models", "nn", "o3")
 
 
 def __getattr__(name: str) -> Any:
