@@ -27,9 +27,11 @@ from ._lib import (
     RunError,
 )
 from ._conv import Convolution, Edges
+from ._edges import Tiles
 from ._graph import Graph
 from ._irreps import Irrep, Irreps, wigner_3j, wigner_D
 from ._matrix import sparse_add, sparse_mul, spgemm
+from ._message import gat, gatv2, message, rgms
 from ._neighbours import Atoms, Neighbours, atoms, neighbours
 from ._o3 import Contraction, Linear, Product, SphericalHarmonics
 from ._ops import sddmm, segment_reduce, softmax, spmm, spmv
@@ -42,19 +44,20 @@ from ._weights import SparseWeight, grouped_mm, sparse_linear
 __version__ = _lib.lib.weft_version().decode()
 
 __all__ = [
-    "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Convolution",
-    "Edges", "Error", "FileError", "Graph", "Info", "Instruction", "Irrep", "Irreps", "Kernel",
-    "LimitError", "Linear", "Neighbours", "OutOfMemory", "ParseError", "Product", "Program", "Progress",
-    "RunError", "SparseWeight", "SphericalHarmonics", "TPProblem", "Tuned", "atoms", "forget", "freeze",
-    "grouped_mm", "neighbours", "sddmm", "segment_reduce", "set_threads", "softmax", "sparse_add",
-    "sparse_linear", "sparse_mul", "spgemm", "spmm", "spmv", "tune", "wigner_3j", "wigner_D",
+    "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Convolution", "Edges",
+    "Error", "FileError", "Graph", "Info", "Instruction", "Irrep", "Irreps", "Kernel", "LimitError",
+    "Linear", "Neighbours", "OutOfMemory", "ParseError", "Product", "Program", "Progress", "RunError",
+    "SparseWeight", "SphericalHarmonics", "TPProblem", "Tiles", "Tuned", "atoms", "forget", "freeze", "gat",
+    "gatv2", "grouped_mm", "message", "neighbours", "rgms", "sddmm", "segment_reduce", "set_threads",
+    "softmax", "sparse_add", "sparse_linear", "sparse_mul", "spgemm", "spmm", "spmv", "tune", "wigner_3j",
+    "wigner_D",
 ]
 
 # What needs torch, which is imported when one of these is first asked for.
 _TORCH = {"TensorProduct": "_oeq", "TensorProductConv": "_oeq", "torch_to_oeq_dtype": "_oeq",
           "torch_ext_so_path": "_oeq", "transpose_irreps": "_oeq", "accelerate": "models",
           "restore": "models"}
-_TORCH_MODULES = ("models", "o3", "torch")
+_TORCH_MODULES = ("models", "nn", "o3", "torch")
 
 
 def __getattr__(name: str) -> Any:

@@ -54,7 +54,7 @@ static const OpsSign signs[] = {
     { 'v', BASIS, "w: W[r, c, o] += M[r, d] * V[d, c, o]\n", "", 0 },
     { 'N', MEAN, ", N[L]", "", 0 },
     { 'n', MEAN, "n: for l, e: N[l] += 1.0\n", "", 0 },
-    { 'm', MEAN, " / N[p(q)]", "", 0 },
+    { 'm', MEAN, " / max(N[p(q)], 1)", "", 0 },
     { 'f', MAX, " fill 0", "", 0 },
     { 'o', MAX, "max=", "+=", 0 },
     { 0, 0, NULL, NULL, 0 },
