@@ -14,7 +14,7 @@ several threads wait for each other, and each uses all threads of the pool.
 from importlib import import_module
 from typing import Any, List
 
-from . import _check, _lib
+from . import _check, _lib, masks
 from ._lib import (
     ArgumentError,
     BindError,
@@ -26,6 +26,7 @@ from ._lib import (
     ParseError,
     RunError,
 )
+from ._attention import attention
 from ._conv import Convolution, Edges
 from ._graph import Graph
 from ._irreps import Irrep, Irreps, wigner_3j, wigner_D
@@ -43,8 +44,8 @@ __all__ = [
     "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Convolution",
     "Edges", "Error", "FileError", "Graph", "Info", "Instruction", "Irrep", "Irreps", "Kernel",
     "LimitError", "Linear", "Neighbours", "OutOfMemory", "ParseError", "Product", "Program", "Progress",
-    "RunError", "SphericalHarmonics", "TPProblem", "Tuned", "atoms", "forget", "freeze",
-    "neighbours", "sddmm", "segment_reduce", "set_threads", "softmax", "spmm", "spmv", "tune",
+    "RunError", "SphericalHarmonics", "TPProblem", "Tuned", "atoms", "attention", "forget", "freeze",
+    "masks", "neighbours", "sddmm", "segment_reduce", "set_threads", "softmax", "spmm", "spmv", "tune",
     "wigner_3j", "wigner_D",
 ]
 
