@@ -14,7 +14,7 @@ several threads wait for each other, and each uses all threads of the pool.
 from importlib import import_module
 from typing import Any, List
 
-from . import _check, _lib
+from . import _check, _lib, masks
 from ._lib import (
     ArgumentError,
     BindError,
@@ -26,6 +26,7 @@ from ._lib import (
     ParseError,
     RunError,
 )
+from ._attention import attention
 from ._conv import Convolution, Edges
 from ._edges import Tiles
 from ._graph import Graph
@@ -47,10 +48,10 @@ __all__ = [
     "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Convolution", "Edges",
     "Error", "FileError", "Graph", "Info", "Instruction", "Irrep", "Irreps", "Kernel", "LimitError",
     "Linear", "Neighbours", "OutOfMemory", "ParseError", "Product", "Program", "Progress", "RunError",
-    "SparseWeight", "SphericalHarmonics", "TPProblem", "Tiles", "Tuned", "atoms", "forget", "freeze", "gat",
-    "gatv2", "grouped_mm", "message", "neighbours", "rgms", "sddmm", "segment_reduce", "set_threads",
-    "softmax", "sparse_add", "sparse_linear", "sparse_mul", "spgemm", "spmm", "spmv", "tune", "wigner_3j",
-    "wigner_D",
+    "SparseWeight", "SphericalHarmonics", "TPProblem", "Tiles", "Tuned", "atoms", "attention", "forget",
+    "freeze", "gat", "gatv2", "grouped_mm", "masks", "message", "neighbours", "rgms", "sddmm",
+    "segment_reduce", "set_threads", "softmax", "sparse_add", "sparse_linear", "sparse_mul", "spgemm",
+    "spmm", "spmv", "tune", "wigner_3j", "wigner_D",
 ]
 
 # What needs torch, which is imported when one of these is first asked for.

@@ -8,7 +8,8 @@ import ctypes
 import os
 import sys
 import threading
-from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
+from ctypes import (POINTER, Structure, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64,
+                    c_void_p)
 from pathlib import Path
 
 
@@ -122,6 +123,19 @@ class Neighbours(Structure):
                 ("vec", c_void_p), ("dist", c_void_p)]
 
 
+class MaskIn(Structure):
+    _fields_ = [("source", c_char_p), ("start", c_void_p), ("col", c_void_p), ("block", c_int64),
+                ("n", c_int64), ("m", c_int64), ("copies", c_int64), ("lq", c_void_p), ("lk", c_void_p),
+                ("bi", c_int), ("bj", c_int), ("w", c_int64), ("causal", c_int), ("type", c_int)]
+
+
+class Mask(Structure):
+    _fields_ = [("nnz", c_int64), ("tiles", c_int64), ("blocks", c_int64), ("pieces", c_int64),
+                ("w", c_int64), ("most", c_int64), ("patterns", c_int64), ("split", c_int),
+                ("start", c_void_p), ("row", c_void_p), ("j", c_void_p), ("pat", c_void_p),
+                ("x", c_void_p)]
+
+
 class EdgeList(Structure):
     _fields_ = [("nodes", c_int64), ("senders", c_int64), ("n", c_int64), ("type", c_int),
                 ("receiver", c_void_p), ("sender", c_void_p)]
@@ -179,6 +193,8 @@ _FUNCTIONS = {
     "weft_atoms_make": [c_void_p, c_char_p, POINTER(Atoms)],
     "weft_neighbours_find": [c_void_p, POINTER(Atoms), c_double, POINTER(c_int64)],
     "weft_neighbours_get": [c_void_p, POINTER(Neighbours)],
+    "weft_mask_make": [c_void_p, POINTER(MaskIn), POINTER(Mask)],
+    "weft_mask_random": [c_void_p, c_uint64, c_int64, c_void_p],
     "weft_edges_new": [c_void_p, POINTER(EdgeList), POINTER(c_void_p)],
     "weft_rows_make": [c_void_p, POINTER(EdgeList), c_int, c_void_p, c_void_p, c_void_p],
     "weft_tiles_make": [c_void_p, POINTER(EdgeList), c_void_p, c_int64, c_int64, POINTER(Tiles)],

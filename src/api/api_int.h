@@ -77,6 +77,7 @@ struct weft_ctx {
     struct GeomGraph *graph_data;
     Box *tiles; /* of weft_tiles_make */
     Box *atoms; /* of weft_atoms_make */
+    Box *mask;  /* of weft_mask_make */
     Box *near;  /* of weft_neighbours_find, which has */
     struct GeomNear *near_data;
     int64_t near_atoms;

@@ -93,4 +93,33 @@ typedef struct GeomEdges {
 } GeomEdges;
 void geom_near_fill(const GeomNear *, const GeomPool *, const GeomEdges *);
 
+/* mask.c: which keys the queries of attention see, as blocks.  A tile is `bi` queries, a block `bj` keys,
+ * at most GEOM_MASK_TILE and 64. */
+enum { GEOM_MASK_TILE = 64 };
+typedef struct GeomMaskIn {
+    const char *spec;          /* a generator, "band:w=256"; NULL: the entries of */
+    const int64_t *start, *col; /* a matrix, of which one is `block` x `block` tokens */
+    int64_t block;
+    int64_t n, m, copies;    /* queries, keys; heads of all batches */
+    const int64_t *lq, *lk;  /* of each copy: how many of them there are; NULL: all */
+    int bi, bj;
+    int64_t w;               /* places of a piece; 0: as many as the widest tile needs */
+    bool causal, wide;       /* keys up to the query only; x of f64 */
+} GeomMaskIn;
+
+typedef struct GeomMask {
+    int64_t nnz, tiles, blocks; /* pairs in all copies; tiles and blocks of a copy */
+    int64_t pieces, w, most, patterns;
+    bool split;                 /* some tile has more than one piece; else each has one */
+    int64_t *start, *row;       /* of the pieces of tiles; of each piece its tile */
+    int64_t *j, *pat;           /* pieces x w: the block, -1 for none, and its pattern */
+    void *x;                    /* patterns x bi x bj: 0 or -inf */
+} GeomMask;
+
+/* Throws ST_ARG for a spec that has no meaning.  Sizes and entries were checked. */
+void geom_mask(Arena *, const GeomMaskIn *, GeomMask *out);
+
+/* n random numbers below 2^31. */
+void geom_random(uint64_t seed, int64_t n, int64_t *out);
+
 #endif

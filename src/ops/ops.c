@@ -8,8 +8,14 @@
 
 enum { MOST_SIZES = 32 };
 
-static const OpsFamily *const families[] = { &ops_sparse, &ops_graph, &ops_relation, &ops_weights,
-                                             &ops_matrix };
+static const OpsFamily *const families[] = {
+    &ops_sparse,
+    &ops_graph,
+    &ops_relation,
+    &ops_attention,
+    &ops_weights,
+    &ops_matrix,
+};
 enum { NFAMILY = sizeof families / sizeof *families };
 
 static const OpsOption types[] = {

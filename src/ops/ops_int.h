@@ -100,5 +100,6 @@ extern const OpsFamily ops_graph;
 extern const OpsFamily ops_relation;
 extern const OpsFamily ops_weights;
 extern const OpsFamily ops_matrix;
+extern const OpsFamily ops_attention;
 
 #endif
