@@ -9,7 +9,6 @@ import math
 import re
 import sys
 from ctypes import byref
-from functools import lru_cache
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -37,20 +36,13 @@ def _dense(name: str, x: Any) -> Any:
     return _check.array(name, x)
 
 
-@lru_cache(maxsize=256)
-def _operator(spec: str) -> Any:
-    from .torch import operator
-
-    return operator(spec)
-
-
 def _run(spec: str, arrays: Dict[str, Any], **sizes: int) -> Any:
     """The result of an operator: by torch if an array is a tensor, else by NumPy."""
     if any(is_torch(a) for a in arrays.values()):
-        torch = sys.modules["torch"]
-        tensors = {k: a if is_torch(a) else torch.as_tensor(np.require(a, requirements="W"))
-                   for k, a in arrays.items()}
-        return _operator(spec)(tensors, **sizes)
+        from ._torch_spec import call
+
+        return call(spec, {k: a if is_torch(a) else sys.modules["torch"].as_tensor(a) for k, a in arrays.items()},
+                    **sizes)
     return _kernel(spec)(arrays, **sizes)
 
 
