@@ -161,7 +161,7 @@ class TensorProduct(Views, Dropin):
     """e3nn.o3.TensorProduct: z = x y by weights, which are inside or given with each call.
 
     signs: of 3j symbols, "e3nn" or "e3nn-0.4"; without it those of the installed e3nn.  Arguments of e3nn
-    that are about the code that it generates are taken and have no effect."""
+    that are about the code that it generates are taken and have no effect but in TorchScript."""
 
     def __init__(self, irreps_in1: Any, irreps_in2: Any, irreps_out: Any, instructions: Sequence[Any],
                  in1_var: Optional[Sequence[float]] = None, in2_var: Optional[Sequence[float]] = None,
@@ -183,6 +183,7 @@ class TensorProduct(Views, Dropin):
                       irrep_normalization=irrep_normalization or "component",
                       path_normalization=path_normalization or "element", signs=signs)
         self._specialized_code, self._optimize_einsums = _specialized_code, _optimize_einsums
+        self._for_stock = {"compile_left_right": compile_left_right, "compile_right": compile_right}
         self._keep(p)
 
     def _keep(self, p: TPProblem) -> None:
@@ -204,7 +205,8 @@ class TensorProduct(Views, Dropin):
             str(p.irreps_in1), str(p.irreps_in2), str(p.irreps_out), p.instructions_raw), {
             "in1_var": p.in1_var, "in2_var": p.in2_var, "out_var": p.out_var,
             "irrep_normalization": p.irrep_normalization, "path_normalization": p.path_normalization,
-            "internal_weights": self.internal_weights, "shared_weights": self.shared_weights}
+            "internal_weights": self.internal_weights, "shared_weights": self.shared_weights,
+            **self._for_stock}
 
     def forward(self, x: torch.Tensor, y: torch.Tensor,
                 weight: Union[torch.Tensor, Sequence[torch.Tensor], None] = None) -> torch.Tensor:

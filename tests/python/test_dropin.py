@@ -334,10 +334,13 @@ def test_torchscript_and_restore_take_classes_of_e3nn(make):
 
 def test_a_product_is_scripted_in_its_dtype_and_with_its_signs():
     jit = pytest.importorskip("e3nn.util.jit")
-    mine = weft.o3.FullyConnectedTensorProduct("2x1o", "2e", "2x2o+1o", path_normalization="path").double()
+    mine = weft.o3.FullyConnectedTensorProduct("2x1o", "2e", "2x2o+1o", path_normalization="path",
+                                               compile_right=True).double()
     x, y = torch.randn(4, 6).double(), torch.randn(4, 5).double()
     with pytest.warns(RuntimeWarning):
-        torch.testing.assert_close(jit.script(mine)(x, y), mine(x, y))
+        made = jit.script(mine)
+    torch.testing.assert_close(made(x, y), mine(x, y))
+    torch.testing.assert_close(made.right(y), mine.right(y))
     other = "e3nn" if mine.signs == "e3nn-0.4" else "e3nn-0.4"
     with pytest.raises(RuntimeError, match=f"has the 3j symbols of {other}, and the installed"):
         torch.jit.script(weft.o3.FullyConnectedTensorProduct("2x1o", "2e", "2x2o", signs=other))
