@@ -44,9 +44,9 @@ def _types(operands: Dict[str, Any]) -> Tuple[str, bool]:
 
 def _run(spec: str, arrays: Dict[str, Any], torch: bool) -> Any:
     if torch:
-        from . import torch as _torch
+        from ._torch_edges import operator
 
-        return _torch.operator(spec)(arrays)
+        return operator(spec)(arrays)
     with _lib.lock:
         return _ops._kernel(spec)(**{name: x for name, x in arrays.items()})
 
@@ -183,6 +183,8 @@ def _attend(op: str, graph: Any, operands: Dict[str, Any], slope: float, G: Any,
     uses_edges = G is not None or F is not None or weights
     if not uses_edges:
         structure.pop("E.of", None)
+    elif "E.of" in structure:
+        arrays["ne"] = r.edges
     spec = f"{op}:{type}:heads={heads}:f={f}"
     for word, wanted in (("list", "E.of" in structure), ("scores", G is not None), ("mask", F is not None),
                          ("weights", weights)):

@@ -6,6 +6,7 @@ is kept as long as the list."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, List, Sequence, Tuple
 
 import numpy as np
@@ -17,6 +18,19 @@ from ._sparse import bad
 from ._torch_ad import is_traced
 
 Tensor = torch.Tensor
+
+
+@lru_cache(maxsize=1024)
+def _operator(spec: str) -> Any:
+    from . import torch as operators
+
+    return operators.operator(spec)
+
+
+@torch.compiler.assume_constant_result  # a trace makes it, and has it
+def operator(spec: str) -> Any:
+    """The operator of a spec, made once."""
+    return _operator(spec)
 
 
 def tensors(arrays: Sequence[np.ndarray]) -> Tuple[Tensor, ...]:
