@@ -44,9 +44,9 @@ def _types(operands: Dict[str, Any]) -> Tuple[str, bool]:
 
 def _run(spec: str, arrays: Dict[str, Any], torch: bool) -> Any:
     if torch:
-        from . import torch as _torch
+        from ._torch_edges import call
 
-        return _torch.operator(spec)(arrays)
+        return call(spec, arrays)
     with _lib.lock:
         return _ops._kernel(spec)(**{name: x for name, x in arrays.items()})
 
@@ -128,7 +128,9 @@ def _features(message: str, given: Dict[str, Any]) -> Tuple[tuple, bool, bool, D
     operands as the program has them."""
     names = {"u": "U", "v": "V", "e": "A"}
     there = {k: x for k, x in given.items() if x is not None}
-    full = max((tuple(x.shape[1:]) for x in there.values()), key=len)
+    full: tuple = ()
+    for x in there.values():
+        full = tuple(x.shape[1:]) if x.ndim - 1 > len(full) else full
     dot = "_dot_" in message
     scalar, heads = False, dot and len(full) > 1
     for name, x in there.items():
@@ -183,6 +185,8 @@ def _attend(op: str, graph: Any, operands: Dict[str, Any], slope: float, G: Any,
     uses_edges = G is not None or F is not None or weights
     if not uses_edges:
         structure.pop("E.of", None)
+    elif "E.of" in structure:
+        arrays["ne"] = r.edges
     spec = f"{op}:{type}:heads={heads}:f={f}"
     for word, wanted in (("list", "E.of" in structure), ("scores", G is not None), ("mask", F is not None),
                          ("weights", weights)):
