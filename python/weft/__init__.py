@@ -27,6 +27,7 @@ from ._lib import (
     RunError,
 )
 from ._conv import Convolution, Edges
+from ._conv3d import KernelMap, conv3d, kernel_map
 from ._graph import Graph
 from ._irreps import Irrep, Irreps, wigner_3j, wigner_D
 from ._neighbours import Atoms, Neighbours, atoms, neighbours
@@ -42,8 +43,9 @@ __version__ = _lib.lib.weft_version().decode()
 __all__ = [
     "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Convolution",
     "Edges", "Error", "FileError", "Graph", "Info", "Instruction", "Irrep", "Irreps", "Kernel",
-    "LimitError", "Linear", "Neighbours", "OutOfMemory", "ParseError", "Product", "Program", "Progress",
-    "RunError", "SphericalHarmonics", "TPProblem", "Tuned", "atoms", "forget", "freeze",
+    "KernelMap", "LimitError", "Linear", "Neighbours", "OutOfMemory", "ParseError", "Product", "Program", "Progress",
+    "RunError", "SphericalHarmonics", "TPProblem", "Tuned", "atoms", "conv3d", "forget", "freeze",
+    "kernel_map",
     "neighbours", "sddmm", "segment_reduce", "set_threads", "softmax", "spmm", "spmv", "tune",
     "wigner_3j", "wigner_D",
 ]

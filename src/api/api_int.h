@@ -76,6 +76,7 @@ struct weft_ctx {
     Box *graph;       /* of weft_graph_make, which has */
     struct GeomGraph *graph_data;
     Box *atoms; /* of weft_atoms_make */
+    Box *map;   /* of weft_kernel_map_make */
     Box *near;  /* of weft_neighbours_find, which has */
     struct GeomNear *near_data;
     int64_t near_atoms;
