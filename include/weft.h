@@ -253,6 +253,15 @@ typedef struct weft_arg {
  * the last one.  The name is the program's, until the program changes. */
 WEFT_API WEFT_MUST weft_status weft_prog_arg(const weft_prog *prog, int i, weft_arg *out);
 WEFT_API WEFT_MUST weft_status weft_prog_nargs(const weft_prog *prog, int *out);
+/* How long dimension `dim` of an array is, as text: an expression of sizes, integers, + - * / % (of
+ * integers, rounded down), and size(E) for the number of entries of an axis that only the data
+ * tell, as in "n", "m + 1" or "size(E)".  "": there is no such formula, and weft_args_shape tells.
+ * The text is the program's, until its next call. */
+WEFT_API WEFT_MUST weft_status weft_prog_extent(weft_prog *prog, const char *name, int dim,
+                                                const char **out);
+/* The bound of the coordinates in a structure array, likewise: "n" of E.j in `E(I) = seg : j < n`;
+ * "": there is none.  WEFT_E_ARG: the array holds no coordinates. */
+WEFT_API WEFT_MUST weft_status weft_prog_bound(weft_prog *prog, const char *name, const char **out);
 
 /* The structure arrays of a matrix whose values are the buffer `name`, as arguments of the program;
  * NULL for those it has not.  CSR and CSC: start, col; COO: row, col; DCSR: all; ELL: col; dense:

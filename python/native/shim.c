@@ -94,8 +94,8 @@ static const struct {
     const char *schema, *name;
     Op *op;
 } ops[] = {
-    { "run(Tensor[] arrays, str program) -> Tensor[]", "run", op_run },
-    { "run_raw(Tensor[] arrays, str program) -> Tensor[]", "run_raw", op_run },
+    { "run(Tensor[] arrays, str program, SymInt[] sizes=[]) -> Tensor[]", "run", op_run },
+    { "run_raw(Tensor[] arrays, str program, SymInt[] sizes=[]) -> Tensor[]", "run_raw", op_run },
     { "conv(Tensor[] arrays, Tensor rows, Tensor cols, SymInt nodes, str task) -> Tensor[]", "conv",
       op_conv },
     { "conv_raw(Tensor[] arrays, Tensor rows, Tensor cols, SymInt nodes, str task) -> Tensor[]",

@@ -63,7 +63,7 @@ typedef struct Shim {
 /* What the process has of torch, once weft_torch_load has found it. */
 extern Shim shim;
 
-enum { MOST_ARRAYS = 24 }; /* that an operator takes or gives */
+enum { MOST_ARRAYS = 64 }; /* that an operator takes or gives */
 
 /* A tensor as the library sees it: without gaps. */
 typedef struct Plain {
@@ -96,6 +96,8 @@ void state_leave(void);
 /* Nobody uses this problem any more: its kernels are freed, now or by the next call.  Any thread may
  * say so at any time.  Whoever runs it again gets new ones. */
 WEFT_API void weft_torch_drop(const char *spec);
+/* How many times weft::run has worked out what it keeps for the structure of its arguments. */
+WEFT_API uint64_t weft_torch_plans(void);
 /* run.c, conv.c: frees the kernels of a problem, of any type of elements. */
 void run_drop(const char *spec);
 void conv_drop(const char *spec);

@@ -54,7 +54,7 @@ __all__ = [
 _TORCH = {"TensorProduct": "_oeq", "TensorProductConv": "_oeq", "torch_to_oeq_dtype": "_oeq",
           "torch_ext_so_path": "_oeq", "transpose_irreps": "_oeq", "accelerate": "models",
           "restore": "models"}
-_TORCH_MODULES = ("models", "nn", "o3")
+_TORCH_MODULES = ("models", "nn", "o3", "torch")
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ matrix in COO, in the order of the list."""
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from typing import Any, Optional, Tuple, Union
 
@@ -71,6 +72,11 @@ class Graph:
             raise bad("num_nodes", "a number of nodes, or a pair of receivers and senders", repr(num_nodes))
         self.shape = (_check.size("num_nodes", pair[0]), _check.size("num_nodes", pair[1]))
         self.data = data
+        self._parts: dict = {}  # for torch, by format: see _operand
+        if "torch" in sys.modules:
+            from ._operand import parts_of
+
+            parts_of("edge_index", self)  # now, and not while torch traces
 
     @property
     def num_edges(self) -> int:

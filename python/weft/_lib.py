@@ -153,6 +153,8 @@ _FUNCTIONS = {
     "weft_prog_emit": [c_void_p, c_char_p, c_int, POINTER(c_char_p)],
     "weft_prog_nargs": [c_void_p, POINTER(c_int)],
     "weft_prog_arg": [c_void_p, c_int, POINTER(Arg)],
+    "weft_prog_extent": [c_void_p, c_char_p, c_int, POINTER(c_char_p)],
+    "weft_prog_bound": [c_void_p, c_char_p, POINTER(c_char_p)],
     "weft_prog_matrix": [c_void_p, c_char_p, POINTER(Matrix)],
     "weft_prog_grad": [c_void_p, POINTER(Grad), POINTER(c_void_p)],
     "weft_args_new": [c_void_p, POINTER(c_void_p)],

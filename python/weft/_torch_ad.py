@@ -10,17 +10,22 @@ from typing import Any, Callable, List, NamedTuple, Optional, Sequence
 
 import torch
 from torch.autograd import forward_ad
+from torch.utils._pytree import tree_leaves
 
 SMALL = 4096  # elements of all operands
 
 Tensors = Sequence[torch.Tensor]
 
 
+def keep_arrays(arrays, results, *rest):
+    return arrays
+
+
 class Rules(NamedTuple):
     """An operator of `arrays` and of `rest`, which has no derivative.
 
-    run(arrays, *rest) gives the results, and nothing is recorded.  keep(arrays, results) tells which of
-    these the derivatives need.  gradients(kept, rest, grads, wanted) gives those of the arrays that are
+    run(arrays, *rest) gives the results, and nothing is recorded.  keep(arrays, results, *rest) tells which
+    of these the derivatives need.  gradients(kept, rest, grads, wanted) gives those of the arrays that are
     wanted, from those of the results (None: 0).  tangents(kept, rest, tangents) gives those of the
     results, from those of the arrays (None: 0).  batch(call, arrays, dims, n, *rest) runs n calls, by
     `call`, of arrays with such a dimension."""
@@ -30,7 +35,7 @@ class Rules(NamedTuple):
     gradients: Callable
     tangents: Callable
     batch: Callable
-    keep: Callable = lambda arrays, results: arrays
+    keep: Callable = keep_arrays
 
 
 def is_traced() -> bool:
@@ -79,7 +84,7 @@ def add(a: Optional[torch.Tensor], b: Optional[torch.Tensor]) -> Optional[torch.
 def save(ctx: Any, rules: Rules, rest: Sequence[Any], arrays: Tensors, results: Tensors) -> None:
     """Keeps what derivatives need: tensors as torch wants it, the rest as it is."""
     tensors = [x for x in rest if isinstance(x, torch.Tensor)]
-    kept = list(rules.keep(arrays, results))
+    kept = list(rules.keep(arrays, results, *rest))
     ctx.rest = [None if isinstance(x, torch.Tensor) else x for x in rest]
     ctx.narrays, ctx.nkept = len(arrays), len(kept)
     ctx.save_for_backward(*kept, *tensors)
@@ -143,7 +148,7 @@ def functions(rules: Rules, call: Callable) -> tuple:
 
         @staticmethod
         def vmap(info, in_dims, n, *inputs):
-            if any(d is not None for d in in_dims[1:n + 1]):
+            if any(d is not None for d in tree_leaves(in_dims[1:n + 1], is_leaf=lambda d: d is None)):
                 raise NotImplementedError(f"weft::{rules.name}: vmap over indices of edges; call it "
                                           "for each graph, or join them to one")
             out = rules.batch(call, inputs[n:], in_dims[n + 1:], info.batch_size, *inputs[:n])

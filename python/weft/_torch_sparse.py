@@ -75,7 +75,7 @@ _sum = differentiable(Rules(
     "segment_sum",
     lambda arrays, A, transpose: [_ops.segment_reduce(With(A, None), *arrays, transpose=transpose)],
     lambda kept, rest, grads, wanted: [_spread(grads[0], *rest)],
-    lambda kept, rest, tangents: _sum(tangents, *rest), one_by_one, lambda arrays, results: []))
+    lambda kept, rest, tangents: _sum(tangents, *rest), one_by_one, lambda arrays, results, *rest: []))
 
 
 # The entries that have the largest or smallest values: integers, so they have no derivative.
@@ -84,7 +84,7 @@ _winners = differentiable(Rules(
     lambda arrays, A, reduce, nodes, transpose: [_ops.segment_reduce(
         With(A, None), *arrays, reduce, nodes=nodes, arg=True, transpose=transpose)[1]],
     lambda kept, rest, grads, wanted: [None], lambda kept, rest, tangents: [None], one_by_one,
-    lambda arrays, results: []))
+    lambda arrays, results, *rest: []))
 
 
 def _softmax_change(kept, rest, changes, *_):
@@ -97,7 +97,7 @@ def _softmax_change(kept, rest, changes, *_):
 
 _softmax = differentiable(Rules(
     "softmax", lambda arrays, A, transpose: [_ops.softmax(With(A, None), *arrays, transpose=transpose)],
-    _softmax_change, _softmax_change, one_by_one, lambda arrays, results: results))
+    _softmax_change, _softmax_change, one_by_one, lambda arrays, results, *rest: results))
 
 
 def spmm(A: Any, values: Any, B: Any, transpose: bool) -> torch.Tensor:

@@ -280,6 +280,8 @@ void api_check_overlap(weft_args *);
  * the interpreter. */
 Env *api_env(weft_args *, Arena *, struct Pool *);
 Env *api_env_of_structure(weft_args *, Arena *); /* when no buffer is bound yet */
+/* For shapes alone: of structure only start arrays are verified, and nothing is copied. */
+Env *api_env_of_shapes(weft_args *, Arena *);
 Array *api_place(const Env *, const Arg *);      /* of an array in the environment */
 bool api_is_built(const Arg *);                  /* its shape is known after the run only */
 /* The shape (of ndim extents) that the environment gives the array of an argument. */
@@ -289,6 +291,7 @@ void api_check_shapes(weft_args *, const Env *, bool built);
 
 /* verify.c: true when the structure is right; false when that takes a closer look, or is wrong. */
 bool api_is_right(const Prog *, const Env *, struct Pool *); /* NULL: by this thread */
+bool api_starts_rise(const Prog *, const Env *); /* the start arrays alone: all that shapes need */
 
 /* target.c */
 static inline const char *isa_name(const Isa *isa)

@@ -63,12 +63,15 @@ static bool has_view(const Bound *b)
     return b->how == HOW_USER || b->how == HOW_FILE;
 }
 
-/* The caller's own buffer when it can be used as it is, else a copy; of structure always a copy,
- * as it is looked at after the run too.  Never NULL, which means that there is no array. */
-static void put_view(Arena *arena, const Arg *a, const View *v, Array *out)
+typedef enum Need { NEED_ALL, NEED_STRUCTURE, NEED_SHAPES } Need; /* each without the former */
+
+/* The caller's own buffer when it can be used as it is, else a copy; of structure a copy if it is
+ * looked at after this call too.  Never NULL, which means that there is no array. */
+static void put_view(Arena *arena, const Arg *a, const View *v, Need need, Array *out)
 {
     *out = (Array){ .data = v->data, .n = v->n, .type = v->type };
-    if (v->n > 0 && a->kind == ARG_BUF && a->role == WEFT_INPUT && v->plain)
+    if (v->n > 0 && a->role == WEFT_INPUT && v->plain &&
+        (a->kind == ARG_BUF || need == NEED_SHAPES))
         return;
     out->data = arena_array(arena, v->n, ir_type[v->type].bytes);
     view_gather(v, out->data);
@@ -128,7 +131,7 @@ static void add_shape(Solver *s, const Arg *a, const View *v)
     }
 }
 
-static void put_arrays(weft_args *args, Solver *s, Pool *pool)
+static void put_arrays(weft_args *args, Solver *s, Pool *pool, Need need)
 {
     for (int i = 0; i < args->body->narg; i++) {
         const Arg *a = &args->body->arg[i];
@@ -136,8 +139,8 @@ static void put_arrays(weft_args *args, Solver *s, Pool *pool)
 
         if (!has_view(b))
             continue;
-        if (a->role != WEFT_OUTPUT && pool == NULL)
-            put_view(s->arena, a, &b->view, api_place(s->env, a));
+        if (a->role != WEFT_OUTPUT && pool == NULL && (a->kind != ARG_BUF || need != NEED_SHAPES))
+            put_view(s->arena, a, &b->view, need, api_place(s->env, a));
         else if (a->role != WEFT_OUTPUT && a->kind != ARG_BUF)
             put_copy(s->arena, &b->view, pool, api_place(s->env, a));
         add_shape(s, a, &b->view);
@@ -218,12 +221,12 @@ static void pack_matrices(weft_args *args, Solver *s)
         }
 }
 
-static void check_bound(weft_args *args, const Env *env, bool structure_only)
+static void check_bound(weft_args *args, const Env *env, Need need)
 {
     for (int i = 0; i < args->body->narg; i++) {
         const Arg *a = &args->body->arg[i];
 
-        if (a->kind == ARG_BUF && structure_only)
+        if (a->kind == ARG_BUF && need != NEED_ALL)
             continue;
         if (a->role != WEFT_SIZE && a->role != WEFT_OUTPUT && args->bound[i].how == HOW_NOT &&
             api_place(env, a)->data == NULL)
@@ -253,7 +256,7 @@ static void make_axes(weft_args *args, Solver *s, Pool *pool)
         api_make_axes(args, s->arena, s->env, pool);
 }
 
-static Env *make_env(weft_args *args, Arena *arena, Pool *pool, bool structure_only)
+static Env *make_env(weft_args *args, Arena *arena, Pool *pool, Need need)
 {
     Prog *prog = args->body->prog;
     Solver s = { .arena = arena, .prog = prog, .env = ir_env(arena, prog) };
@@ -263,12 +266,12 @@ static Env *make_env(weft_args *args, Arena *arena, Pool *pool, bool structure_o
         s.env->size[i] = args->size[i];
         s.origin[i] = "as set";
     }
-    put_arrays(args, &s, pool);
+    put_arrays(args, &s, pool, need);
     pack_matrices(args, &s);
-    check_bound(args, s.env, structure_only);
+    check_bound(args, s.env, need);
     make_axes(args, &s, pool);
     solve_verify(&s);
-    if (!api_is_right(prog, s.env, pool))
+    if (need == NEED_SHAPES ? !api_starts_rise(prog, s.env) : !api_is_right(prog, s.env, pool))
         interp_check(arena, prog, s.env); /* which says what is wrong */
     api_check_shapes(args, s.env, false);
     return s.env;
@@ -276,10 +279,15 @@ static Env *make_env(weft_args *args, Arena *arena, Pool *pool, bool structure_o
 
 Env *api_env(weft_args *args, Arena *arena, Pool *pool)
 {
-    return make_env(args, arena, pool, false);
+    return make_env(args, arena, pool, NEED_ALL);
 }
 
 Env *api_env_of_structure(weft_args *args, Arena *arena)
 {
-    return make_env(args, arena, NULL, true);
+    return make_env(args, arena, NULL, NEED_STRUCTURE);
+}
+
+Env *api_env_of_shapes(weft_args *args, Arena *arena)
+{
+    return make_env(args, arena, NULL, NEED_SHAPES);
 }

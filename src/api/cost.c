@@ -77,7 +77,7 @@ static void shape(weft_ctx *ctx, weft_args *args, const char *name, int64_t *out
         err_throw(&ctx->err, ST_ARG, "%s is a size and has no shape", name);
     if (api_is_built(a))
         err_throw(&ctx->err, ST_ARG, "the shape of %s is known after a run only", name);
-    api_shape(arena, args->body->prog, api_env_of_structure(args, arena), a, out);
+    api_shape(arena, args->body->prog, api_env_of_shapes(args, arena), a, out);
 }
 
 weft_status weft_args_shape(weft_args *args, const char *name, int64_t *out)

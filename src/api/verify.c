@@ -339,3 +339,19 @@ bool api_is_right(const Prog *p, const Env *env, Pool *pool)
     }
     return right;
 }
+
+bool api_starts_rise(const Prog *p, const Env *env)
+{
+    bool right = true;
+
+    for (int i = 0; i < p->naxis && right; i++) {
+        const Axis *a = p->axis[i];
+
+        if (a->extent == X_SEG && !comes_later(p, a)) {
+            Span span = ir_axis_span(p, env, a);
+
+            right = starts_rise(&(Look){ .axis = a, .span = &span });
+        }
+    }
+    return right;
+}

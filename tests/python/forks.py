@@ -70,8 +70,8 @@ class Torch(Case):
         self.text = "o3 tp; in1=8x0e+8x1o; in2=0e+1o; out=8x0e+8x1o; mode=uvu; weights=item"
         f = _torch.function(self.text)
         torch.set_num_threads(2)
-        self.x = [torch.randn(a.shape([1000])).requires_grad_() for a in f.inputs]
-        self.dz = torch.ones(f.outputs[0].shape([1000]))
+        self.x = [torch.randn(a.shape({f.symbols[0]: 1000})).requires_grad_() for a in f.inputs]
+        self.dz = torch.ones(f.outputs[0].shape({f.symbols[0]: 1000}))
         self.want = self.results()
 
     def results(self):
