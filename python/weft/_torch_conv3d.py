@@ -4,19 +4,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import torch
 
 from . import _conv3d
 from ._sparse import _torch_type, bad, describe
-from .torch import Operator, operator
-
-
-@lru_cache(maxsize=256)
-def _operator(spec: str) -> Operator:
-    return operator(spec)
+from ._torch import run
 
 
 def conv3d(x: Any, weight: Any, kernel_map: _conv3d.KernelMap, bias: Any) -> torch.Tensor:
@@ -32,7 +26,9 @@ def conv3d(x: Any, weight: Any, kernel_map: _conv3d.KernelMap, bias: Any) -> tor
     _conv3d._check_operands(x.shape, weight.shape, m, tensors[2].shape if len(tensors) > 2 else None, types)
     co, ci = weight.shape[0], weight.shape[-1]
     spec = _conv3d._spec(types[0], m.offsets, ci, co, len(tensors) > 2, m.strip)
-    more = {"B": tensors[2]} if len(tensors) > 2 else {}
-    y = _operator(spec)(X=x, W=weight.reshape(co, m.offsets, ci), strips=m.strips, vin=m.n_in,
-                        **m.tensors(), **more)
+    t = m.tensors()
+    # As the program declares them: structure by axis, then buffers.  Shapes tell all sizes.
+    arguments = [t["G.start"], t["G.d"], t["E.start"], t["E.r"], t["E.v"], x, weight.reshape(co, m.offsets, ci),
+                 *tensors[2:]]
+    y, = run("op " + spec, arguments, [])
     return y.reshape(-1, co)[:m.n_out]
