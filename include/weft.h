@@ -740,6 +740,54 @@ WEFT_API WEFT_MUST weft_status weft_neighbours_get(weft_ctx *ctx, weft_neighbour
  * read as a graph, in which the images of an atom are one. */
 WEFT_API WEFT_MUST weft_status weft_neighbours_write(weft_ctx *ctx, const char *path);
 
+/* Voxels of a sparse convolution: coord has n rows of a batch index and three coordinates, of
+ * `type` WEFT_I32 or WEFT_I64, each place at most once.  `batch` is the number of samples and
+ * `shape` that of places of the grid; 0: no bound, and without a shape coordinates may be negative.
+ * The kernel has kernel[0] * kernel[1] * kernel[2] offsets k, the last dimension fastest.  In each
+ * dimension
+ *     input = output * stride + k * dilation - padding,
+ * or with input and output exchanged when the convolution is transposed. */
+typedef enum weft_conv3d {
+    WEFT_SUBMANIFOLD, /* outputs are the inputs; stride is 1, padding dilation * (kernel / 2) */
+    WEFT_STRIDED,     /* outputs are all places that an input reaches */
+    WEFT_TRANSPOSED   /* the same, by the exchanged formula */
+} weft_conv3d;
+typedef struct weft_voxels {
+    int64_t n;
+    weft_type type;
+    const void *coord; /* n x 4 */
+    int64_t batch, shape[3];
+    weft_conv3d kind;
+    int64_t kernel[3];                          /* 1 to 64 each */
+    int64_t stride[3], padding[3], dilation[3]; /* stride and dilation 0: 1 */
+    int64_t extra[3]; /* of a transposed one: more places in its output grid (output_padding) */
+    int64_t strip;    /* outputs of a strip; 0: 512 */
+} weft_voxels;
+
+/* The kernel map: which input goes to which output, for any number of convolutions (the operator
+ * conv3d; docs/conv3d.md).  Pairs are by strips of outputs and, in a strip, by groups of one
+ * offset: group_start, offset, pair_start, row and input are the arrays G.start, G.d, E.start, E.r
+ * and E.v of the operator.  Outputs that are not the inputs are in order of batch index and
+ * coordinates.  All is the same for any number of threads. */
+typedef struct weft_kernel_map {
+    int64_t in, out, offsets, strip, strips, groups, pairs;
+    int64_t shape[3];           /* of the output grid; 0: no bound */
+    const int64_t *coord;       /* out x 4 */
+    const int32_t *group_start; /* strips + 1 */
+    const int32_t *offset;      /* by group */
+    const int32_t *pair_start;  /* groups + 1 */
+    const int32_t *row, *input; /* by pair: the output's place in its strip, and the input */
+} weft_kernel_map;
+/* The arrays are the context's, until the next of these two calls.  WEFT_E_ARG: voxels that repeat
+ * or lie outside the grid; the message names the first. */
+WEFT_API WEFT_MUST weft_status weft_kernel_map_make(weft_ctx *ctx, const weft_voxels *voxels,
+                                                    weft_kernel_map *out);
+/* The same pairs from outputs to inputs, as inverse convolutions take them.  Of `map` all is looked
+ * at but shape and coord; of *out these are not set.  `map` is the caller's, not that of the last
+ * call. */
+WEFT_API WEFT_MUST weft_status weft_kernel_map_turn(weft_ctx *ctx, const weft_kernel_map *map,
+                                                    weft_kernel_map *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -29,6 +29,7 @@ from ._lib import (
 from ._attention import attention
 from ._conv import Convolution, Edges
 from ._edges import Tiles
+from ._conv3d import KernelMap, conv3d, kernel_map
 from ._graph import Graph
 from ._irreps import Irrep, Irreps, wigner_3j, wigner_D
 from ._matrix import sparse_add, sparse_mul, spgemm
@@ -46,12 +47,12 @@ __version__ = _lib.lib.weft_version().decode()
 
 __all__ = [
     "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Convolution", "Edges",
-    "Error", "FileError", "Graph", "Info", "Instruction", "Irrep", "Irreps", "Kernel", "LimitError",
-    "Linear", "Neighbours", "OutOfMemory", "ParseError", "Product", "Program", "Progress", "RunError",
-    "SparseWeight", "SphericalHarmonics", "TPProblem", "Tiles", "Tuned", "atoms", "attention", "forget",
-    "freeze", "gat", "gatv2", "grouped_mm", "masks", "message", "neighbours", "rgms", "sddmm",
-    "segment_reduce", "set_threads", "softmax", "sparse_add", "sparse_linear", "sparse_mul", "spgemm",
-    "spmm", "spmv", "tune", "wigner_3j", "wigner_D",
+    "Error", "FileError", "Graph", "Info", "Instruction", "Irrep", "Irreps", "Kernel", "KernelMap",
+    "LimitError", "Linear", "Neighbours", "OutOfMemory", "ParseError", "Product", "Program", "Progress",
+    "RunError", "SparseWeight", "SphericalHarmonics", "TPProblem", "Tiles", "Tuned", "atoms", "attention",
+    "conv3d", "forget", "freeze", "gat", "gatv2", "grouped_mm", "kernel_map", "masks", "message",
+    "neighbours", "rgms", "sddmm", "segment_reduce", "set_threads", "softmax", "sparse_add",
+    "sparse_linear", "sparse_mul", "spgemm", "spmm", "spmv", "tune", "wigner_3j", "wigner_D",
 ]
 
 # What needs torch, which is imported when one of these is first asked for.

@@ -136,6 +136,19 @@ class Mask(Structure):
                 ("x", c_void_p)]
 
 
+class Voxels(Structure):
+    _fields_ = [("n", c_int64), ("type", c_int), ("coord", c_void_p), ("batch", c_int64),
+                ("shape", c_int64 * 3), ("kind", c_int), ("kernel", c_int64 * 3),
+                ("stride", c_int64 * 3), ("padding", c_int64 * 3), ("dilation", c_int64 * 3),
+                ("extra", c_int64 * 3), ("strip", c_int64)]
+
+
+class KernelMap(Structure):
+    _fields_ = [(n, c_int64) for n in ("n_in", "n_out", "offsets", "strip", "strips", "groups", "pairs")] + \
+        [("shape", c_int64 * 3)] + \
+        [(n, c_void_p) for n in ("coord", "group_start", "offset", "pair_start", "row", "input")]
+
+
 class EdgeList(Structure):
     _fields_ = [("nodes", c_int64), ("senders", c_int64), ("n", c_int64), ("type", c_int),
                 ("receiver", c_void_p), ("sender", c_void_p)]
@@ -195,6 +208,8 @@ _FUNCTIONS = {
     "weft_neighbours_get": [c_void_p, POINTER(Neighbours)],
     "weft_mask_make": [c_void_p, POINTER(MaskIn), POINTER(Mask)],
     "weft_mask_random": [c_void_p, c_uint64, c_int64, c_void_p],
+    "weft_kernel_map_make": [c_void_p, POINTER(Voxels), POINTER(KernelMap)],
+    "weft_kernel_map_turn": [c_void_p, POINTER(KernelMap), POINTER(KernelMap)],
     "weft_edges_new": [c_void_p, POINTER(EdgeList), POINTER(c_void_p)],
     "weft_rows_make": [c_void_p, POINTER(EdgeList), c_int, c_void_p, c_void_p, c_void_p],
     "weft_tiles_make": [c_void_p, POINTER(EdgeList), c_void_p, c_int64, c_int64, POINTER(Tiles)],

@@ -78,6 +78,7 @@ struct weft_ctx {
     Box *tiles; /* of weft_tiles_make */
     Box *atoms; /* of weft_atoms_make */
     Box *mask;  /* of weft_mask_make */
+    Box *map;   /* of weft_kernel_map_make */
     Box *near;  /* of weft_neighbours_find, which has */
     struct GeomNear *near_data;
     int64_t near_atoms;

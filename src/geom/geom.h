@@ -122,4 +122,43 @@ void geom_mask(Arena *, const GeomMaskIn *, GeomMask *out);
 /* n random numbers below 2^31. */
 void geom_random(uint64_t seed, int64_t n, int64_t *out);
 
+/* voxels.c: the kernel map of a sparse convolution.  A pair is an offset k of the kernel, an output
+ * and an input with, in each dimension,
+ *     input = output * stride + k * dilation - padding,
+ * or with the two exchanged when it is transposed.  Offsets are numbered with the last dimension
+ * fastest.  Outputs are the inputs (subm), or all places that a pair reaches, in order of batch
+ * index and coordinates.  The same for any number of threads. */
+enum { GEOM_KERNEL = 64 };          /* the largest size of a kernel in one dimension */
+#define GEOM_FAR ((int64_t)1 << 40) /* coordinates and sizes are below */
+
+typedef struct GeomVoxels {
+    int64_t n;
+    bool wide; /* coordinates are i64, else i32 */
+    const void *coord; /* n x 4: batch index, three coordinates */
+    int64_t batch, shape[3]; /* of the grid; 0: no bound */
+    bool subm, transposed;
+    int64_t kernel[3], stride[3], padding[3], dilation[3];
+    int64_t extra[3]; /* places more in the output grid of a transposed one */
+    int64_t strip;    /* outputs of a strip */
+} GeomVoxels;
+
+/* Groups are a strip of outputs and an offset that it has pairs of. */
+typedef struct GeomMap {
+    int64_t in, out, offsets, strip, strips, groups, pairs;
+    int64_t shape[3];       /* of the output grid; 0: no bound */
+    int64_t *coord;         /* out x 4 */
+    int32_t *group_start;   /* strips + 1 */
+    int32_t *offset;        /* by group */
+    int32_t *pair_start;    /* groups + 1 */
+    int32_t *row, *input;   /* by pair: the output's place in its strip, and the input */
+} GeomMap;
+
+/* Throws ST_ARG for voxels that repeat or lie outside the grid, ST_LIMIT. */
+void geom_kernel_map(Arena *keep, Arena *scratch, const GeomPool *, const GeomVoxels *,
+                     GeomMap *out);
+
+/* strips.c: the same pairs with inputs and outputs exchanged.  Coordinates and shape are not looked
+ * at and not set. */
+void geom_map_turn(Arena *keep, Arena *scratch, const GeomMap *from, GeomMap *to);
+
 #endif

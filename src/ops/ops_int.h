@@ -101,5 +101,6 @@ extern const OpsFamily ops_relation;
 extern const OpsFamily ops_weights;
 extern const OpsFamily ops_matrix;
 extern const OpsFamily ops_attention;
+extern const OpsFamily ops_conv3d;
 
 #endif
