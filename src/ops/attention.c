@@ -133,4 +133,4 @@ static const OpsSize sizes[] = {
     { NULL, 0, 0, NULL },
 };
 
-const OpsFamily ops_attention = { rows, options, signs, sizes, BLOCKS, NULL };
+const OpsFamily ops_attention = { rows, options, signs, sizes, BLOCKS, NULL, NULL };

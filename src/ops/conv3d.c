@@ -42,4 +42,4 @@ static const OpsSize sizes[] = {
     { NULL, 0, 0, NULL },
 };
 
-const OpsFamily ops_conv3d = { rows, options, signs, sizes, 0, NULL };
+const OpsFamily ops_conv3d = { rows, options, signs, sizes, 0, NULL, NULL };

@@ -114,4 +114,5 @@ static const OpsSign signs[] = {
     { 0, 0, NULL, NULL, 0 },
 };
 
-const OpsFamily ops_graph = { rows, options, signs, ops_entry_sizes, OPS_CSR, ops_entry_axes };
+const OpsFamily ops_graph = { rows,    options,        signs,      ops_entry_sizes,
+                              OPS_CSR, ops_entry_axes, &ops_sparse };

@@ -56,4 +56,4 @@ static const OpsSize sizes[] = {
     { NULL, 0, 0, NULL },
 };
 
-const OpsFamily ops_matrix = { rows, options, signs, sizes, 0, NULL };
+const OpsFamily ops_matrix = { rows, options, signs, sizes, 0, NULL, NULL };

@@ -43,12 +43,6 @@ struct OpsSpec {
     bool fixed[MOST_SIZES];   /* the spec has a number for it */
 };
 
-/* The family whose options and signs this one has too. */
-static const OpsFamily *base_of(const OpsFamily *f)
-{
-    return f->axes == ops_entry_axes && f != &ops_sparse ? &ops_sparse : NULL;
-}
-
 const char *ops_name(int i, const char **note)
 {
     for (int f = 0; f < NFAMILY; f++)
@@ -121,7 +115,7 @@ static const OpsOption *find_option(Text *out, const OpsSpec *spec, const char *
     Text known = { .arena = out->arena };
     const OpsOption *o = option_of(spec, types, s, n, &known);
 
-    for (const OpsFamily *f = spec->family; f != NULL && o == NULL; f = base_of(f))
+    for (const OpsFamily *f = spec->family; f != NULL && o == NULL; f = f->base)
         o = option_of(spec, f->option, s, n, &known);
     if (o != NULL)
         return o;
@@ -137,7 +131,7 @@ static const char *name_of(const OpsSpec *spec, unsigned bit)
     for (const OpsOption *o = types; o->name != NULL; o++)
         if (o->bit == bit)
             return o->name;
-    for (const OpsFamily *f = spec->family; f != NULL; f = base_of(f))
+    for (const OpsFamily *f = spec->family; f != NULL; f = f->base)
         for (const OpsOption *o = f->option; o->name != NULL; o++)
             if (o->bit == bit)
                 return o->name;
@@ -211,7 +205,7 @@ static void read_options(Text *out, OpsSpec *spec, const char *s)
     }
     if (!(spec->bits & OPS_TYPES))
         spec->bits |= OPS_F32;
-    for (const OpsFamily *f = spec->family; f != NULL && standard != 0; f = base_of(f))
+    for (const OpsFamily *f = spec->family; f != NULL && standard != 0; f = f->base)
         for (const OpsOption *o = f->option; o->name != NULL; o++)
             if (o->bit == standard && !(spec->bits & o->group))
                 spec->bits |= standard;
@@ -258,7 +252,7 @@ unsigned ops_put(const OpsSpec *spec, Text *out, const char *text)
             continue;
         }
         s = NULL;
-        for (const OpsFamily *f = spec->family; f != NULL && s == NULL; f = base_of(f))
+        for (const OpsFamily *f = spec->family; f != NULL && s == NULL; f = f->base)
             s = sign_of(f->sign, *text);
         if (s == NULL)
             s = sign_of(common, *text);
@@ -282,7 +276,7 @@ static void put_head(const OpsSpec *spec, Text *out, unsigned bits)
 
     text_f(out, "program %s", spec->row->name);
     put_options(spec, out, types);
-    for (const OpsFamily *f = spec->family; f != NULL; f = base_of(f))
+    for (const OpsFamily *f = spec->family; f != NULL; f = f->base)
         put_options(spec, out, f->option);
     for (int i = 0; size[i].name != NULL; i++) {
         if (spec->fixed[i] && size[i].bit != 0 && !(bits & size[i].bit))

@@ -84,14 +84,14 @@ typedef struct OpsFamily {
     const OpsSize *size;
     unsigned standard; /* the option that is taken where none of its group is given; 0: none */
     void (*axes)(const OpsSpec *, Text *out, unsigned bits); /* NULL: the text has all axes */
+    const struct OpsFamily *base; /* whose options and signs it has too; NULL: none */
 } OpsFamily;
 
 /* Writes a text with its signs replaced; returns the bits that they need. */
 unsigned ops_put(const OpsSpec *, Text *out, const char *text);
 
 /* Axes of ops_sparse: entries, with the coordinates that are needed and that the format does not
- * tell by itself; batch, heads, features.  A family with these has the options and the signs of
- * ops_sparse besides its own. */
+ * tell by itself; batch, heads, features. */
 void ops_entry_axes(const OpsSpec *, Text *out, unsigned bits);
 extern const OpsSize ops_entry_sizes[];
 

@@ -66,4 +66,4 @@ static const OpsSize sizes[] = {
     { "nb", SHAPES, 0, NULL }, { "ne", WEIGHTS, 0, NULL }, { NULL, 0, 0, NULL },
 };
 
-const OpsFamily ops_relation = { rows, options, signs, sizes, 0, NULL };
+const OpsFamily ops_relation = { rows, options, signs, sizes, 0, NULL, NULL };

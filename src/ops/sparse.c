@@ -140,4 +140,5 @@ void ops_entry_axes(const OpsSpec *spec, Text *out, unsigned bits)
         ops_put(spec, out, "axis K = ${f}\n");
 }
 
-const OpsFamily ops_sparse = { rows, options, signs, ops_entry_sizes, OPS_CSR, ops_entry_axes };
+const OpsFamily ops_sparse = { rows,    options,        signs, ops_entry_sizes,
+                               OPS_CSR, ops_entry_axes, NULL };

@@ -107,4 +107,4 @@ static const OpsSize sizes[] = {
     { NULL, 0, 0, NULL },
 };
 
-const OpsFamily ops_weights = { rows, options, signs, sizes, CSR, NULL };
+const OpsFamily ops_weights = { rows, options, signs, sizes, CSR, NULL, NULL };
