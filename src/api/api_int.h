@@ -344,6 +344,7 @@ struct Kernel *api_lower_to(Prog *p, const Aim *, const Pass *last);
 struct Kernel *api_passes(Prog *p, const Aim *);
 void api_run_pass(const Pass *, struct Kernel *, const Aim *); /* one of them */
 void api_collect_garbage(struct Kernel *); /* after a pass, where there is much */
+enum { API_MOST_STATEMENTS = 8192 };       /* that are lowered at once: docs/ir.md */
 static inline Aim api_aim(const Isa *isa)
 {
     return (Aim){ isa, sched_default(isa->registers, isa->bytes) };

@@ -312,11 +312,25 @@ void api_collect_garbage(Kernel *k)
     k->n = k->cap = p->nphase;
 }
 
+/* Passes take about a millisecond and 100 kB for a statement. */
+static void check_length(Prog *p)
+{
+    int64_t n = 0;
+
+    for (int i = 0; i < p->nstmt; i++)
+        n += p->stmt[i]->nassign;
+    if (n > API_MOST_STATEMENTS)
+        ir_throw(p, ST_LIMIT,
+                 "%lld statements: a kernel has at most %d; move some of them to another program",
+                 (long long)n, API_MOST_STATEMENTS);
+}
+
 /* A program that is written at a later stage begins there. */
 Kernel *api_lower_to(Prog *p, const Aim *aim, const Pass *last)
 {
     Kernel k = { .p = p, .phase = (Node **)p->phase, .n = p->nphase };
 
+    check_length(p);
     if (last->needs < p->stage)
         ir_throw(p, ST_ARG, "the program is at stage %s already, and %s needs stage %s",
                  ir_stage[p->stage], last->name, ir_stage[last->needs]);

@@ -112,7 +112,7 @@ void *arena_grow(Arena *a, void *old, int n, int *cap, size_t elem)
         return old;
     if (n >= 1 << 29)
         err_throw(a->err, ST_LIMIT, "more than %d elements in one list", n);
-    *cap = n < 4 ? 8 : 2 * n;
+    *cap = n < 4 ? 4 : 2 * n;
     p = arena_array(a, *cap, elem);
     if (n > 0)
         memcpy(p, old, (size_t)n * elem);

@@ -22,7 +22,7 @@ static void memo_grow(Prog *p, Memo *m)
 {
     Memo old = *m;
 
-    m->cap = old.cap == 0 ? 8 : old.cap * 2;
+    m->cap = old.cap == 0 ? 4 : old.cap * 2;
     m->key = arena_array(p->arena, m->cap, sizeof *m->key);
     m->to = arena_array(p->arena, m->cap, sizeof *m->to);
     for (uint32_t i = 0; i < old.cap; i++)
@@ -38,7 +38,7 @@ Expr **ir_memo(Prog *p, Memo *m, Expr *e)
 {
     uint32_t at;
 
-    if (m->n * 2 >= m->cap)
+    if (m->n * 4 >= m->cap * 3)
         memo_grow(p, m);
     at = memo_slot(m, e);
     if (m->key[at] == NULL) {

@@ -7,6 +7,8 @@
  * so that a way which shares them with other elements costs less; the cheapest is written down. */
 #include "lower/factor_int.h"
 
+#include <string.h>
+
 enum { HEADS = 1024, CLASSES = 6 };
 enum { FOLD = 5, SCALAR = 1, KEPT = 16, SPILL = 2 }; /* operations: to add up lanes; after a loop */
 enum { LEAF = OP_COUNT, FIXED };
@@ -32,23 +34,23 @@ struct Draft {
     Factored *f;
     Step *step;
     int n, cap, operations;
-    int head[HEADS];
+    int *head, heads; /* of steps with one hash */
     int *value; /* by sum */
     int *part;
 };
 
-static unsigned slot_of(const Step *s)
+static unsigned slot_of(const Draft *d, const Step *s)
 {
     uint64_t h = s->leaf != NULL ? s->leaf->id : 0;
 
     for (int i = 0; i < 3; i++)
         h = h * 1000003u + (unsigned)s->arg[i];
-    return (unsigned)((h * 31 + (unsigned)s->op) * 2654435761u >> 8) % HEADS;
+    return (unsigned)((h * 31 + (unsigned)s->op) * 2654435761u >> 8) % (unsigned)d->heads;
 }
 
 static int step(Draft *d, const Step *s)
 {
-    unsigned h = slot_of(s);
+    unsigned h = slot_of(d, s);
 
     for (int i = d->head[h]; i >= 0; i = d->step[i].next) {
         const Step *x = &d->step[i];
@@ -83,7 +85,7 @@ static void cut_back(Draft *d, int n)
     while (d->n > n) {
         const Step *s = &d->step[--d->n];
 
-        d->head[slot_of(s)] = s->next;
+        d->head[slot_of(d, s)] = s->next;
         d->operations -= s->op < LEAF;
     }
 }
@@ -426,13 +428,15 @@ static Draft *draft_in(Prog *p, Factored *f, double turns, bool backwards)
     int terms = 0;
 
     *d = (Draft){ .p = p, .f = f, .value = arena_array(p->arena, f->n, sizeof *d->value) };
-    for (int i = 0; i < HEADS; i++)
-        d->head[i] = -1;
     f->which = arena_array(p->arena, f->n, sizeof *f->which);
     for (int i = 0; i < f->n; i++) {
         f->which[i] = arena_array(p->arena, f->sum[i].poly.n, sizeof **f->which);
         terms += f->sum[i].poly.n;
     }
+    for (d->heads = 16; d->heads < HEADS && d->heads < 8 * terms;)
+        d->heads *= 2;
+    d->head = arena_array(p->arena, d->heads, sizeof *d->head);
+    memset(d->head, -1, (size_t)d->heads * sizeof *d->head);
     d->part = arena_array(p->arena, terms + 1, sizeof *d->part);
     draft_arrays(d, backwards);
     choose_parts(d, turns);

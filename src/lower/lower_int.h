@@ -16,7 +16,8 @@ typedef struct Ranges {
 } Ranges;
 typedef enum Truth { NO, YES, UNKNOWN } Truth;
 Truth lower_truth(const Ranges *, Expr *cond);
-Expr *lower_decided(Prog *, const Ranges *, Expr *); /* without the conditions that are known */
+/* e without the conditions that are known; the memo: one for each Ranges. */
+Expr *lower_decided(Prog *, const Ranges *, Expr *e, Memo *);
 Ranges lower_range_of(const Ranges *, const Node *); /* of the local of a loop or let */
 
 typedef struct NodeList {

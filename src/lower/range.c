@@ -289,13 +289,12 @@ static Expr *decide(Prog *p, Expr *e, void *ctx)
     return e;
 }
 
-Expr *lower_decided(Prog *p, const Ranges *r, Expr *e)
+Expr *lower_decided(Prog *p, const Ranges *r, Expr *e, Memo *memo)
 {
     Decide d = { r, ir_op2(p, OP_eq, ir_int(p, 0), ir_int(p, 0)),
                  ir_op2(p, OP_ne, ir_int(p, 0), ir_int(p, 0)) };
-    Memo memo = { 0 };
 
-    return ir_rewrite(p, e, decide, &d, &memo);
+    return ir_rewrite(p, e, decide, &d, memo);
 }
 
 Ranges lower_range_of(const Ranges *outer, const Node *n)

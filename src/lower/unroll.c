@@ -11,18 +11,25 @@ typedef struct Unroll {
     Prog *p;
     int64_t left; /* nodes that may still be made */
     bool keep;    /* all loops: a schedule has arranged them */
+    bool tables;  /* the program has constant arrays */
+    Memo simple;  /* of ir_simplify */
 } Unroll;
 
+typedef struct Scope { /* what is known of the locals around a node */
+    const Ranges *r;
+    Memo decided; /* of lower_decided */
+} Scope;
+
 /* Folds the expressions of one node; its body is folded when its turn comes. */
-static Node *fold_node(Unroll *u, const Node *n, const Ranges *r)
+static Node *fold_node(Unroll *u, const Node *n, Scope *s)
 {
     Node *c = loop_node(u->p, n);
-    Memo memo = { 0 };
     Expr **slot[LOWER_SLOTS];
     int k = lower_slots(c, slot);
 
     for (int i = 0; i < k; i++)
-        *slot[i] = lower_decided(u->p, r, ir_simplify(u->p, *slot[i], &memo));
+        *slot[i] = lower_decided(u->p, s->r, ir_simplify(u->p, *slot[i], &u->simple),
+                                 &s->decided);
     return c;
 }
 
@@ -56,7 +63,7 @@ static bool is_relation(Unroll *u, const Node *n)
     Relation r = { .local = n->local };
     Memo met = { 0 };
 
-    for (int i = 0; i < n->nbody; i++)
+    for (int i = 0; i < n->nbody && u->tables; i++)
         loop_visit(u->p, n->body[i], see_table, &r, &met);
     return r.found;
 }
@@ -79,17 +86,19 @@ static bool wants_unrolling(Unroll *u, const Node *n, int64_t trips)
     return trips <= MOST_TRIPS && trips * count_nodes(n) <= u->left && is_relation(u, n);
 }
 
-static void unroll_into(Unroll *u, Node *n, const Ranges *r, NodeList *out);
+static void unroll_into(Unroll *u, Node *n, Scope *s, NodeList *out);
 
 /* What a let is counts in the nodes after it. */
 static void unroll_body(Unroll *u, const Node *n, const Ranges *r, NodeList *out)
 {
-    for (int i = 0; i < n->nbody; i++) {
-        unroll_into(u, n->body[i], r, out);
-        if (n->body[i]->kind == N_LET) {
-            Ranges let = lower_range_of(r, n->body[i]);
+    Scope s = { .r = r };
 
-            r = arena_copy(u->p->arena, &let, sizeof let);
+    for (int i = 0; i < n->nbody; i++) {
+        unroll_into(u, n->body[i], &s, out);
+        if (n->body[i]->kind == N_LET) {
+            Ranges let = lower_range_of(s.r, n->body[i]);
+
+            s = (Scope){ .r = arena_copy(u->p->arena, &let, sizeof let) };
         }
     }
 }
@@ -118,32 +127,43 @@ static void unroll_for(Unroll *u, Node *n, const Ranges *r, NodeList *out)
         lower_append(u->p, out, n);
 }
 
-static void unroll_into(Unroll *u, Node *n, const Ranges *r, NodeList *out)
+static void unroll_into(Unroll *u, Node *n, Scope *s, NodeList *out)
 {
-    Node *c = fold_node(u, n->kind == N_FOR && !u->keep ? lower_flat(u->p, n) : n, r);
+    Node *c = fold_node(u, n->kind == N_FOR && !u->keep ? lower_flat(u->p, n) : n, s);
     NodeList body = { 0 };
-    Truth t = c->cond != NULL ? lower_truth(r, c->cond) : UNKNOWN;
+    Truth t = c->cond != NULL ? lower_truth(s->r, c->cond) : UNKNOWN;
 
     if (c->kind == N_FOR) {
-        unroll_for(u, c, r, out);
+        unroll_for(u, c, s->r, out);
         return;
     }
     if ((c->kind == N_CHECK && t == YES) || (c->kind == N_IF && t == NO))
         return;
     if (c->kind == N_IF && t == YES) {
-        unroll_body(u, c, r, out);
+        unroll_body(u, c, s->r, out);
         return;
     }
-    unroll_body(u, c, r, &body);
+    unroll_body(u, c, s->r, &body);
     c->body = body.node;
     c->nbody = body.n;
     if (c->kind != N_IF || body.n > 0)
         lower_append(u->p, out, c);
 }
 
+static bool has_tables(const Prog *p)
+{
+    bool found = false;
+
+    for (int i = 0; i < p->nbuf && !found; i++)
+        found = p->buf[i]->kind == B_CONST;
+    for (int i = 0; i < p->naux && !found; i++)
+        found = p->aux[i]->kind == B_CONST;
+    return found;
+}
+
 void lower_unroll(Kernel *k)
 {
-    Unroll u = { .p = k->p, .left = MOST_NODES };
+    Unroll u = { .p = k->p, .left = MOST_NODES, .tables = has_tables(k->p) };
     int n = 0;
 
     for (int i = 0; i < k->n; i++) {
@@ -152,7 +172,7 @@ void lower_unroll(Kernel *k)
 
         u.keep = k->phase[i]->scheduled;
         if (!lower_has_registers(k->phase[i]))
-            unroll_into(&u, k->phase[i], NULL, &list);
+            unroll_into(&u, k->phase[i], &(Scope){ 0 }, &list);
         else
             lower_append(u.p, &list, k->phase[i]);
         phase = lower_phase(u.p, &list);

@@ -24,6 +24,11 @@ err "weft,run,spmm,c,"
 try "verbose turned off" 0 env WEFT_VERBOSE=0 "$WEFT" run spmm.weft $files
 none stderr
 
+awk 'BEGIN { print "program p(n)\naxis I = n\nf32 X[I], Z[I]"; for (i = 0; i < 8193; i++) print "Z[i] += X[i]" }' >long.weft
+try "more statements than a kernel may have" 1 weft emit long.weft
+err "8193 statements: a kernel has at most 8192"
+try "they can be checked" 0 weft check long.weft
+
 cat >square.weft <<'END'
 program square(n)
 axis I = n, E(I) = seg : j < n, U(I) = built : load < n

@@ -61,6 +61,13 @@ quiet cmake -S "$tmp/use" -B "$tmp/use/b" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_
         for kind in weft weft_static; do says_product "$tmp/use/b/spmm_$kind"; done; }
 part "find_package"
 
+# A consumer whose CMake does not find zlib, as where only the library and no headers are there.
+quiet cmake -S "$tmp/use" -B "$tmp/use/bz" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_DISABLE_FIND_PACKAGE_ZLIB=ON &&
+    quiet cmake --build "$tmp/use/bz" --target use_shared use_static &&
+    for kind in shared static; do says_version "$tmp/use/bz/use_$kind"; done
+part "find_package without zlib's"
+
 if command -v pkg-config >/dev/null; then
     export PKG_CONFIG_PATH=$lib/pkgconfig
     [ "$(pkg-config --modversion weft)" = "$version" ] || bad "weft.pc has another version"
