@@ -151,3 +151,9 @@ def open_text(text: str) -> Program:
         program = program.grad(of=of[len("of="):].split(","), wrt=wrt[len("wrt="):].split(","),
                                forward=kind == "jvp")
     return program
+
+
+@torch.compiler.assume_constant_result
+def constant(text: str) -> Function:
+    """The same, for code that torch traces."""
+    return function(text)

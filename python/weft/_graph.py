@@ -72,11 +72,19 @@ class Graph:
             raise bad("num_nodes", "a number of nodes, or a pair of receivers and senders", repr(num_nodes))
         self.shape = (_check.size("num_nodes", pair[0]), _check.size("num_nodes", pair[1]))
         self.data = data
+        self._ones: dict = {}  # by type
         self._parts: dict = {}  # for torch, by format: see _operand
         if "torch" in sys.modules:
             from ._operand import parts_of
 
             parts_of("edge_index", self)  # now, and not while torch traces
+
+    def with_data(self, data: Any) -> "Graph":
+        """The same graph with other values of edges.  It shares the list and all that was worked out for it,
+        so a call with it is as quick as one with this graph."""
+        out = Graph.__new__(Graph)
+        out.__dict__.update(self.__dict__, data=data)
+        return out
 
     @property
     def num_edges(self) -> int:
@@ -126,6 +134,15 @@ def ones(A: Any, like: Any) -> Any:
         n = len(A.row)
         kept[key] = like.new_ones(n) if is_torch(like) else np.ones(n, like.dtype)
     return kept[key]
+
+
+def values_of(A: Any) -> Any:
+    """The values of a matrix, as far as torch may have to see them; None: there are none."""
+    if isinstance(A, tuple):
+        return A[2] if len(A) == 4 else None
+    if is_torch(A):
+        return A if str(A.layout) != "torch.strided" else None
+    return getattr(A, "data", None) if hasattr(A, "format") else None
 
 
 def has_ones(A: Any) -> bool:

@@ -4,19 +4,20 @@
 kernel of a program (docs/operators.md), which is compiled once in a process.  What was worked out
 for a structure is kept as long as its arrays live.
 
-In all of them A is a SciPy matrix or array in CSR, CSC or COO, a torch sparse CSR or CSC tensor on the
-CPU, (indptr, indices, data, shape), a weft.Graph, or an edge_index (2, edges), senders then receivers.
+In all of them A is a SciPy matrix or array in CSR, CSC or COO, a torch sparse tensor (CSR, CSC, COO, BSR) on
+the CPU, (indptr, indices, data, shape), a weft.Graph, or an edge_index (2, edges), senders then receivers.
 Dense operands are NumPy arrays or torch tensors of float16, bfloat16, float32 or float64, all of one
-type; the result is of the kind of the first of them, a new array or the one given as out.
-transpose=True takes A as its transpose.  Where torch records, results have gradients, to any order; out
-is then not for use."""
+type (torch tensors of several types become what torch makes of them); the result is of the kind of the first
+of them, a new array or the one given as out.  The first dimension of a dense operand is that of nodes.
+transpose=True takes A as its transpose.  On torch tensors they are operators of torch (_torch_sparse): results
+have gradients, to any order; where torch records, out is not for use."""
 
 from __future__ import annotations
 
 import math
 import weakref
 from ctypes import byref, c_int64
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, NamedTuple, Tuple
 
 from . import _graph, _lib, _sparse
 from ._array import type_code
@@ -105,12 +106,13 @@ def _spec(op: str, type: str, s: Structure, transpose: bool, **more: Any) -> str
     return ":".join(words + [option for option, wanted in more.items() if wanted])
 
 
-def _recorded(out: Any) -> Any:
-    """The same operators as torch records them."""
+def _on_torch(*arrays: Any) -> Any:
+    """The same operators on tensors, where they are to run there; None: here.  arrays: the dense operand
+    that says of what kind the result is, then others, which count if torch must see them."""
+    if run_kernel is not lib.weft_kernel_run or not (_sparse.is_torch(arrays[0]) or records(*arrays)):
+        return None
     from . import _torch_sparse
 
-    if out is not None:
-        raise bad("out", "None, as torch records", "an array")
     return _torch_sparse
 
 
@@ -138,48 +140,78 @@ def _same_type(name: str, type: str, got: str, of: str) -> None:
         raise bad(name, f"elements of {type}, as {of} has", got)
 
 
-def _product(op: str, A: Any, name: str, B: Any, out: Any, transpose: bool, k: int) -> Any:
+class Form(NamedTuple):
+    """How an operator sees its operands: its options, the shapes of its buffers, outputs last, and the
+    shape of its first result as users see it."""
+
+    options: Dict[str, Any]
+    shapes: Dict[str, Shape]
+    result: Shape
+
+
+def product_form(name: str, k: int, batch: bool, m: int, n: int, nnz: int, vshape: Shape,
+                 shape: Shape) -> Form:
+    """Of spmv (k = 0) and spmm (k = 1).  What follows nodes and heads are features, of any shape."""
+    if len(vshape) not in (1, 2) or vshape[0] != nnz:
+        raise bad("A: data", f"{nnz} values, or rows of values", vshape)
+    b, heads = int(batch), vshape[1:]
+    nodes, rest = (n, *heads), shape[b + 1 + len(heads):]
+    if shape[b:len(shape) - len(rest)] != nodes or (k == 0 and rest):
+        words = ", ".join(map(str, [*nodes, *["f"] * k]))
+        raise bad(name, f"shape (batch, {words})" if b else
+                  f"shape ({words}), or (batch, {words}) with batch=True", shape)
+    f, lead = (math.prod(rest),) * k, shape[:b]
+    shapes = {"A": vshape, name: (*lead, *nodes, *f), "C" if k else "Y": (*lead, m, *heads, *f)}
+    return Form({"heads": bool(heads), "batch": batch}, shapes, (*lead, m, *heads, *rest))
+
+
+def _product(op: str, A: Any, name: str, B: Any, out: Any, transpose: bool, batch: bool, k: int) -> Any:
     """spmv and spmm, whose operands have k dimensions for each node."""
-    nodes = _graph.rows_of(B, -1 - k)
+    there = _on_torch(B, _graph.values_of(A))
+    if there is not None:
+        return there.product(op, A, name, B, out, transpose, batch, k)
+    nodes = _graph.rows_of(B, int(batch))
     A = _graph.graph(A, nodes, nodes)
     s, values = _sparse.sparse(A)
-    if _graph.has_ones(A):
-        values = _graph.ones(A, B)
-    if records(values, B):
-        return getattr(_recorded(out), op)(A, values, B, transpose)
-    v, vtype, vshape, vdata = _values(A, values)
     b, type, shape, data = dense(B, name)
-    key = (op, type, shape, vtype, vshape, transpose)
+    v, vtype, vshape, vdata = _values(A, _graph.ones(A, B) if _graph.has_ones(A) else values)
+    key = (op, type, shape, vtype, vshape, transpose, batch)
     site = s.sites.get(key)
     if site is None:
         _same_type(name, vtype, type, "A")
         m, n = s.shape[::-1] if transpose else s.shape
-        heads, batch = len(vshape) == 2, len(shape) - 1 - k - (len(vshape) == 2)
-        if len(vshape) > 2 or vshape[0] != s.nnz:
-            raise bad("A: data", f"{s.nnz} values, or rows of values", vshape)
-        want = (n, *vshape[1:], *shape[len(shape) - k:])
-        if batch not in (0, 1) or shape[batch:] != want:
-            words = ", ".join(map(str, (n, *vshape[1:], *["f"] * k)))
-            raise bad(name, f"shape ({words}) or (batch, {words})", shape)
-        result = (*shape[:batch], m, *want[1:])
-        spec = _spec(op, type, s, transpose, heads=heads, batch=batch)
-        shapes = {"A": vshape, name: shape, "C" if k else "Y": result}
-        site = _keep(s, key, _Site(s, spec, type, shapes, result))
+        form = product_form(name, k, batch, m, n, s.nnz, vshape, shape)
+        spec = _spec(op, type, s, transpose, **form.options)
+        site = _keep(s, key, _Site(s, spec, type, form.shapes, form.result))
     made, address = _place(out, site, b)
     site.run(s, vdata, data, address)
     return _give(out, made)
 
 
-def spmv(A: Any, X: Any, out: Any = None, *, transpose: bool = False) -> Any:
-    """A X for a vector X (n).  With several values an entry, A.data (nnz, h), X is (n, h).  A first
-    dimension more is a batch: X (b, n)."""
-    return _product("spmv", A, "X", X, out, transpose, 0)
+def spmv(A: Any, X: Any, out: Any = None, *, transpose: bool = False, batch: bool = False) -> Any:
+    """A X for a vector X (n).  With several values an entry, A.data (nnz, h), X is (n, h).  batch=True: X
+    has a first dimension more, (b, n)."""
+    return _product("spmv", A, "X", X, out, transpose, batch, 0)
 
 
-def spmm(A: Any, B: Any, out: Any = None, *, transpose: bool = False) -> Any:
-    """A B for a dense matrix B (n, f).  With several values an entry, A.data (nnz, h), B is (n, h, f).
-    A first dimension more is a batch: B (b, n, f)."""
-    return _product("spmm", A, "B", B, out, transpose, 1)
+def spmm(A: Any, B: Any, out: Any = None, *, transpose: bool = False, batch: bool = False) -> Any:
+    """A B for a dense matrix B (n, f), or (n, ...) for features of any shape.  With several values an
+    entry, A.data (nnz, h), B is (n, h, f).  batch=True: B has a first dimension more, (b, n, f)."""
+    return _product("spmm", A, "B", B, out, transpose, batch, 1)
+
+
+def sddmm_form(m: int, n: int, nnz: int, shape: Shape, yshape: Shape, vshape: Any) -> Form:
+    """vshape: of the values of A, where it is times these."""
+    if len(shape) not in (2, 3) or shape[0] != m:
+        raise bad("X", f"shape ({m}, f) or ({m}, h, f)", shape)
+    if yshape != (n, *shape[1:]):
+        raise bad("Y", f"shape {(n, *shape[1:])}", yshape)
+    result = (nnz, *shape[1:-1])
+    if vshape is not None and vshape != result:
+        raise bad("A: data", f"shape {result}", vshape)
+    shapes = {"X": shape, "Y": yshape, "Z": result}
+    return Form({"heads": len(shape) == 3, "values": vshape is not None},
+                shapes if vshape is None else {"A": vshape, **shapes}, result)
 
 
 def sddmm(A: Any, X: Any, Y: Any, out: Any = None, *, values: bool = False,
@@ -187,11 +219,12 @@ def sddmm(A: Any, X: Any, Y: Any, out: Any = None, *, values: bool = False,
     """X_i . Y_j at the entries (i, j) of A, in the order in which A stores them: X is (m, f), Y is
     (n, f), the result (nnz).  Heads: X (m, h, f), Y (n, h, f), the result (nnz, h).
     values=True: times the value of the entry."""
+    there = _on_torch(X, Y, _graph.values_of(A) if values else None)
+    if there is not None:
+        return there.sddmm(A, X, Y, out, values, transpose)
     ends = (Y, X) if transpose else (X, Y)
     A = _graph.graph(A, *(_graph.rows_of(x, 0) for x in ends))
     s, v = _sparse.sparse(A)
-    if records(X, Y, v if values else None):
-        return _recorded(out).sddmm(A, X, Y, transpose, v if values else None)
     x, type, shape, data = dense(X, "X")
     y, ytype, yshape, ydata = dense(Y, "Y")
     if values:
@@ -202,20 +235,12 @@ def sddmm(A: Any, X: Any, Y: Any, out: Any = None, *, values: bool = False,
     site = s.sites.get(key)
     if site is None:
         m, n = s.shape[::-1] if transpose else s.shape
-        if len(shape) not in (2, 3) or shape[0] != m:
-            raise bad("X", f"shape ({m}, f) or ({m}, h, f)", shape)
         _same_type("Y", type, ytype, "X")
-        if yshape != (n, *shape[1:]):
-            raise bad("Y", f"shape {(n, *shape[1:])}", yshape)
-        result = (s.nnz, *shape[1:-1])
-        shapes = {"X": shape, "Y": yshape, "Z": result}
         if values:
             _same_type("A", type, vtype, "X")
-            if vshape != result:
-                raise bad("A: data", f"shape {result}", vshape)
-            shapes = {"A": vshape, **shapes}
-        spec = _spec("sddmm", type, s, transpose, heads=len(shape) == 3, values=values)
-        site = _keep(s, key, _Site(s, spec, type, shapes, result))
+        form = sddmm_form(m, n, s.nnz, shape, yshape, vshape if values else None)
+        spec = _spec("sddmm", type, s, transpose, **form.options)
+        site = _keep(s, key, _Site(s, spec, type, form.shapes, form.result))
     made, address = _place(out, site, x)
     if values:
         site.run(s, vdata, data, ydata, address)
@@ -225,6 +250,16 @@ def sddmm(A: Any, X: Any, Y: Any, out: Any = None, *, values: bool = False,
 
 
 _REDUCTIONS = ("sum", "mean", "max", "min")
+NEEDS_MATRIX = ("a matrix, when nodes or transpose is asked for", "starts of rows alone")
+
+
+def segment_form(m: int, want: int, shape: Shape, nodes: bool, arg: bool) -> Form:
+    """want: how many rows X has; -1: not known."""
+    if len(shape) == 0 or (want >= 0 and shape[0] != want):
+        raise bad("X", f"shape ({want}, ...)", shape)
+    f = math.prod(shape[1:])
+    return Form({"nodes": nodes, "arg": arg},
+                {"X": (shape[0], f), "Y": (m, f), **({"W": (m, f)} if arg else {})}, (m, *shape[1:]))
 
 
 def segment_reduce(A: Any, X: Any, reduce: str = "sum", out: Any = None, *, nodes: bool = False,
@@ -239,27 +274,22 @@ def segment_reduce(A: Any, X: Any, reduce: str = "sum", out: Any = None, *, node
         raise bad("reduce", " or ".join(_REDUCTIONS), repr(reduce))
     if arg and reduce not in ("max", "min"):
         raise bad("arg", "it with max or min only", reduce)
+    there = _on_torch(X)
+    if there is not None:
+        return there.segment_reduce(A, X, reduce, out, nodes, arg, transpose)
     n = _graph.rows_of(X, 0) if nodes else None
     A = _graph.graph(A, n, n)
     s, _ = _sparse.segments(A)
     if s.format == "ragged" and (nodes or transpose):
-        raise bad("A", "a matrix, when nodes or transpose is asked for", "starts of rows alone")
-    if records(X):
-        return _recorded(out).segment_reduce(A, X, reduce, nodes, arg, transpose)
+        raise bad("A", *NEEDS_MATRIX)
     x, type, shape, data = dense(X, "X")
     key = (reduce, type, shape, nodes, arg, transpose)
     site = s.sites.get(key)
     if site is None:
         m, n = s.shape[::-1] if transpose else s.shape
-        want = n if nodes else s.nnz
-        if len(shape) == 0 or (want >= 0 and shape[0] != want):
-            raise bad("X", f"shape ({want}, ...)", shape)
-        f = math.prod(shape[1:])
-        shapes = {"X": (shape[0], f), "Y": (m, f)}
-        if arg:
-            shapes["W"] = (m, f)
-        spec = _spec("segment_" + reduce, type, s, transpose, nodes=nodes, arg=arg)
-        site = _keep(s, key, _Site(s, spec, type, shapes, (m, *shape[1:])))
+        form = segment_form(m, n if nodes else s.nnz, shape, nodes, arg)
+        spec = _spec("segment_" + reduce, type, s, transpose, **form.options)
+        site = _keep(s, key, _Site(s, spec, type, form.shapes, form.result))
     made, address = _place(out, site, x)
     if not arg:
         site.run(s, data, address)
@@ -269,25 +299,31 @@ def segment_reduce(A: Any, X: Any, reduce: str = "sum", out: Any = None, *, node
     return _give(out, made), which
 
 
+def softmax_form(nnz: int, shape: Shape) -> Form:
+    if len(shape) == 0 or (nnz >= 0 and shape[0] != nnz):
+        raise bad("S", f"shape ({nnz}, ...)", shape)
+    flat = (shape[0], math.prod(shape[1:])) if len(shape) > 1 else shape
+    return Form({"heads": len(shape) > 1}, {"S": flat, "P": flat}, shape)
+
+
 def softmax(A: Any, S: Any = None, out: Any = None, *, transpose: bool = False) -> Any:
     """Of each row of A the softmax over its entries of S (nnz, ...), one for each entry in the order in
     which A stores them; each of the further dimensions is one of its own.  Without S: of the values
     of A.  A may also be the starts of the rows alone."""
+    there = _on_torch(_graph.values_of(A) if S is None else S)
+    if there is not None:
+        return there.softmax(A, S, out, transpose)
     A = _graph.graph(A)
     s, values = _sparse.segments(A)
     if s.format == "ragged" and transpose:
-        raise bad("A", "a matrix, when transpose is asked for", "starts of rows alone")
-    if records(values if S is None else S):
-        return _recorded(out).softmax(A, values if S is None else S, transpose)
+        raise bad("A", *NEEDS_MATRIX)
     x, type, shape, data = dense(S, "S") if S is not None else _values(A, values)
     key = ("softmax", type, shape, transpose)
     site = s.sites.get(key)
     if site is None:
-        if len(shape) == 0 or (s.nnz >= 0 and shape[0] != s.nnz):
-            raise bad("S", f"shape ({s.nnz}, ...)", shape)
-        flat = (shape[0], math.prod(shape[1:])) if len(shape) > 1 else shape
-        spec = _spec("softmax", type, s, transpose, heads=len(shape) > 1)
-        site = _keep(s, key, _Site(s, spec, type, {"S": flat, "P": flat}, shape))
+        form = softmax_form(s.nnz, shape)
+        spec = _spec("softmax", type, s, transpose, **form.options)
+        site = _keep(s, key, _Site(s, spec, type, form.shapes, form.result))
     made, address = _place(out, site, x)
     site.run(s, data, address)
     return _give(out, made)

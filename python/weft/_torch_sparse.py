@@ -1,141 +1,166 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright The Weft authors
-"""Operators of sparse matrices that torch records.  Each gradient is made of such operators again, and
-so has gradients itself: that of a product by its values is an sddmm, and that of an sddmm a product."""
+"""Operators of sparse matrices on torch tensors: each is weft::run of a program, which has derivatives, tangents
+and shapes for tracing.  Shapes are checked by the same functions as for NumPy arrays (_ops)."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, List
+import re
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 import torch
 
-from . import _ops
-from ._sparse import With, arrays_of, segments
-from ._torch_ad import Rules, add, differentiable, one_by_one
+from . import _ops, _sparse
+from ._function import constant
+from ._lib import ArgumentError
+from ._operand import Parts, parts_of, tensor_of
+from ._sparse import bad, describe, is_torch
+from ._torch import run
+from ._torch_ad import is_traced, is_watched
+
+_TYPES = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64"}
+
+# Blocks R x C of a matrix in BSR, by operator and whether the matrix is transposed.
+_BLOCKS = """program {name}(mb, nb, h, w, f)
+axis I = mb, E(I) = seg : j < nb, R = h, C = w, K = f
+{type} A[E, R, C], {buffers}
+{statement}
+"""
+_BLOCK_OPS = {
+    ("spmm", False): ("B[nb, C, K], Y[I, R, K]", "Y[i, r, k] += A[e, r, c] * B[j(e), c, k]"),
+    ("spmm", True): ("B[I, R, K], Y[nb, C, K]", "Y[j(e), c, k] += A[e, r, c] * B[i, r, k]"),
+}
 
 
-def _ends(A: Any) -> tuple:
-    """The row and the column of each entry, in the order in which A stores them."""
-    s, _ = segments(A)
-    arrays = arrays_of(s)
-    if s.format == "coo":
-        return tuple(torch.from_numpy(np.asarray(a, np.int64)) for a in arrays)
-    major = torch.from_numpy(np.repeat(np.arange(len(arrays[0]) - 1), np.diff(arrays[0])))
-    minor = torch.from_numpy(np.asarray(arrays[1], np.int64)) if len(arrays) > 1 else None
-    return (minor, major) if s.format == "csc" else (major, minor)
+def _operand(name: str, x: Any) -> torch.Tensor:
+    x = tensor_of(x)
+    if x.dtype not in _TYPES:
+        raise bad(name, "elements of float16, bfloat16, float32 or float64", x.dtype)
+    if x.layout is not torch.strided or (x.device.type != "cpu" and not is_traced()):
+        raise bad(name, "a dense tensor on the CPU", f"{x.layout} on {x.device}")
+    return x
 
 
-def _flat(x: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """(batch, n, ..., f) as (n, ..., batch f)."""
-    if x.dim() == values.dim() + 1:
-        return x
-    return x.movedim(0, -2).flatten(-2)
+def _promote(*tensors: torch.Tensor) -> Tuple[str, List[torch.Tensor]]:
+    """All in the type that torch promotes them to, and its name."""
+    dtype = tensors[0].dtype
+    for x in tensors[1:]:
+        dtype = torch.promote_types(dtype, x.dtype)
+    return _TYPES[dtype], [x.to(dtype) for x in tensors]
 
 
-def _bilinear(f: Callable, arrays, tangents, *rest) -> List[Any]:
-    """The tangent of f(a, b), which is linear in both."""
-    (a, b), (da, db) = arrays, tangents
-    return [add(None if da is None else f(da, b, *rest), None if db is None else f(a, db, *rest))]
+def _matrix(A: Any, rows: Optional[int] = None, cols: Optional[int] = None) -> Parts:
+    if is_torch(A) and A.layout is torch.strided or isinstance(A, np.ndarray):
+        return parts_of("edge_index", A, (rows, cols))
+    return parts_of("A", A)
 
 
-def _spmm_gradients(arrays, rest, grads, wanted):
-    (values, B), (A, transpose), (g,) = arrays, rest, grads
-    return [sddmm(A, _flat(g, values), _flat(B, values), transpose) if wanted[0] else None,
-            spmm(A, values, g, not transpose) if wanted[1] else None]
+def _segments(A: Any, rows: Optional[int] = None, alone: bool = True) -> Parts:
+    """The same, or from the starts of rows alone."""
+    if not isinstance(A, np.ndarray) and not is_torch(A) or len(A.shape) != 1:
+        return _matrix(A, rows, rows)
+    start = tensor_of(A)
+    if start.dtype not in (torch.int32, torch.int64) or start.shape[0] == 0:
+        raise bad("A", "a vector of int32 or int64 that begins with 0", describe(A))
+    if not alone:
+        raise bad("A", *_ops.NEEDS_MATRIX)
+    return Parts("csr", start, start.new_empty(0), None, (start.shape[0] - 1, 0), "ragged")
 
 
-_spmm = differentiable(Rules(
-    "spmm", lambda arrays, A, transpose: [_ops.spmm(With(A, arrays[0]), arrays[1], transpose=transpose)],
-    _spmm_gradients,
-    lambda arrays, rest, tangents: _bilinear(lambda v, B: spmm(rest[0], v, B, rest[1]), arrays, tangents),
-    one_by_one))
+def _call(text: str, arrays: Dict[str, Any], sizes: Dict[str, int], A: Any = None) -> List[torch.Tensor]:
+    f = constant(text)
+    given = [sizes.get(s, -1) for s in f.symbols] if f.missing else []
+    try:
+        return run(text, [arrays[a.name] for a in f.inputs], given)
+    except RuntimeError as e:
+        ends = {"E.i": "receiver (edge_index[1])", "E.j": "sender (edge_index[0])"}
+        if is_traced() or not is_torch(A) and not isinstance(A, np.ndarray) or "axis E" not in str(e):
+            raise
+        why = re.sub(r"\bE\.[ij]\b", lambda m: ends[m.group()], str(e))
+    raise ArgumentError(f"edge_index: {why}")
 
 
-def _sddmm_gradients(arrays, rest, grads, wanted):
-    (X, Y), (A, transpose), (g,) = arrays, rest, grads
-    return [spmm(A, g, Y, transpose) if wanted[0] else None,
-            spmm(A, g, X, not transpose) if wanted[1] else None]
+def _op(op: str, type: str, p: Parts, transpose: bool, form: _ops.Form, arrays: Dict[str, torch.Tensor],
+        A: Any) -> List[torch.Tensor]:
+    """The results of an operator, of the shapes that users see."""
+    words = [op, type, p.format, *["t"] * transpose, *[o for o, wanted in form.options.items() if wanted]]
+    at = {name: x.reshape(form.shapes[name]) for name, x in arrays.items()}
+    at.update(zip(_sparse.ARRAYS[p.format], (p.first, p.index)))
+    got = _call("op " + ":".join(words), at, dict(zip("mn", p.shape)), A)
+    return [z.reshape(form.result) for z in got]
 
 
-_sddmm = differentiable(Rules(
-    "sddmm", lambda arrays, A, transpose: [_ops.sddmm(With(A, None), *arrays, transpose=transpose)],
-    _sddmm_gradients,
-    lambda arrays, rest, tangents: _bilinear(lambda X, Y: sddmm(rest[0], X, Y, rest[1]), arrays, tangents),
-    one_by_one))
+def _give(out: Any, z: torch.Tensor, *operands: Any) -> Any:
+    if out is None:
+        return z
+    if any(is_watched(x) for x in operands):
+        raise bad("out", "None, as torch records", "an array")
+    _sparse.target(out, tuple(z.shape), _TYPES[z.dtype])
+    tensor_of(out).copy_(z)
+    return out
 
 
-def _spread(x: torch.Tensor, A: Any, transpose: bool) -> torch.Tensor:
-    """A row for each row of A, as one for each entry."""
-    return x.index_select(0, _ends(A)[transpose])
+def _values(p: Parts, like: torch.Tensor) -> torch.Tensor:
+    if p.values is not None:
+        return _operand("A", p.values)
+    return like.new_ones(p.index.shape[0])
 
 
-# Over the entries of each row; the gradient goes to each of them.
-_sum = differentiable(Rules(
-    "segment_sum",
-    lambda arrays, A, transpose: [_ops.segment_reduce(With(A, None), *arrays, transpose=transpose)],
-    lambda kept, rest, grads, wanted: [_spread(grads[0], *rest)],
-    lambda kept, rest, tangents: _sum(tangents, *rest), one_by_one, lambda arrays, results, *rest: []))
+def product(op: str, A: Any, name: str, B: Any, out: Any, transpose: bool, batch: bool, k: int) -> Any:
+    b = _operand(name, B)
+    nodes = b.shape[int(batch)] if b.dim() > int(batch) else None
+    p = _matrix(A, nodes, nodes)
+    type, (v, b) = _promote(_values(p, b), b)
+    if v.dim() == 3 and is_torch(A):
+        return _give(out, _blocks(type, p, v, name, b, transpose, batch), v, b)
+    m, n = p.shape[::-1] if transpose else p.shape
+    form = _ops.product_form(name, k, batch, m, n, p.index.shape[0], tuple(v.shape), tuple(b.shape))
+    z, = _op(op, type, p, transpose, form, {"A": v, name: b}, A)
+    return _give(out, z, v, b)
 
 
-# The entries that have the largest or smallest values: integers, so they have no derivative.
-_winners = differentiable(Rules(
-    "segment_arg",
-    lambda arrays, A, reduce, nodes, transpose: [_ops.segment_reduce(
-        With(A, None), *arrays, reduce, nodes=nodes, arg=True, transpose=transpose)[1]],
-    lambda kept, rest, grads, wanted: [None], lambda kept, rest, tangents: [None], one_by_one,
-    lambda arrays, results, *rest: []))
+def _blocks(type: str, p: Parts, v: torch.Tensor, name: str, b: torch.Tensor, transpose: bool,
+            batch: bool) -> torch.Tensor:
+    """A matrix in BSR times a dense one, (n) or (n, f)."""
+    _, h, w = v.shape
+    (m, high), (n, wide) = ((p.shape[1], w), (p.shape[0], h)) if transpose else ((p.shape[0], h), (p.shape[1], w))
+    if batch or b.dim() not in (1, 2) or b.shape[0] != n * wide:
+        raise bad(name, f"shape ({n * wide}) or ({n * wide}, f), as A is in BSR", tuple(b.shape))
+    buffers, statement = _BLOCK_OPS["spmm", transpose]
+    text = _BLOCKS.format(name="spmm_bsr", type=type, buffers=buffers, statement=statement)
+    z, = _call(text, {"A": v, "E.start": p.first, "E.j": p.index, "B": b.reshape(n, wide, -1)},
+               {"mb": p.shape[0], "nb": p.shape[1], "h": h, "w": w})
+    return z.reshape(m * high, *b.shape[1:])
 
 
-def _softmax_change(kept, rest, changes, *_):
-    """Of the scores by that of the result, or of the result by that of the scores: it is the same, as
-    the matrix of derivatives, diag(P) - P P^T in each row, is symmetric."""
-    (P,), (dP,) = kept, changes
-    sums, = _sum([dP * P], *rest)
-    return [P * (dP - _spread(sums, *rest))]
+def sddmm(A: Any, X: Any, Y: Any, out: Any, values: bool, transpose: bool) -> Any:
+    x, y = _operand("X", X), _operand("Y", Y)
+    ends = (y, x) if transpose else (x, y)
+    p = _matrix(A, *(e.shape[0] if e.dim() else None for e in ends))
+    type, (x, y, *v) = _promote(x, y, *([_values(p, x)] if values else []))
+    m, n = p.shape[::-1] if transpose else p.shape
+    form = _ops.sddmm_form(m, n, p.index.shape[0], tuple(x.shape), tuple(y.shape), tuple(v[0].shape) if v else None)
+    z, = _op("sddmm", type, p, transpose, form, {"X": x, "Y": y, **({"A": v[0]} if v else {})}, A)
+    return _give(out, z, x, y, *v)
 
 
-_softmax = differentiable(Rules(
-    "softmax", lambda arrays, A, transpose: [_ops.softmax(With(A, None), *arrays, transpose=transpose)],
-    _softmax_change, _softmax_change, one_by_one, lambda arrays, results, *rest: results))
+def segment_reduce(A: Any, X: Any, reduce: str, out: Any, nodes: bool, arg: bool, transpose: bool) -> Any:
+    x = _operand("X", X)
+    p = _segments(A, x.shape[0] if nodes and x.dim() else None, not (nodes or transpose))
+    m, n = p.shape[::-1] if transpose else p.shape
+    want = n if nodes else -1 if p.kept == "ragged" else p.index.shape[0]
+    form = _ops.segment_form(m, want, tuple(x.shape), nodes, arg)
+    z, *which = _op("segment_" + reduce, _TYPES[x.dtype], p, transpose, form, {"X": x}, A)
+    z = _give(out, z, x)
+    return (z, *which) if arg else z
 
 
-def spmm(A: Any, values: Any, B: Any, transpose: bool) -> torch.Tensor:
-    """values and B may be NumPy's, not both."""
-    return _spmm([torch.as_tensor(values), torch.as_tensor(B)], _hidden(A), transpose)[0]
-
-
-def spmv(A: Any, values: Any, X: Any, transpose: bool) -> torch.Tensor:
-    return spmm(A, values, torch.as_tensor(X).unsqueeze(-1), transpose).squeeze(-1)
-
-
-def sddmm(A: Any, X: Any, Y: Any, transpose: bool, values: Any = None) -> torch.Tensor:
-    z, = _sddmm([torch.as_tensor(X), torch.as_tensor(Y)], _hidden(A), transpose)
-    return z if values is None else z * torch.as_tensor(values)
-
-
-def softmax(A: Any, S: torch.Tensor, transpose: bool) -> torch.Tensor:
-    return _softmax([S], _hidden(A), transpose)[0]
-
-
-def _hidden(A: Any) -> With:
-    """The structure of A alone: a sparse tensor would be an operand to torch."""
-    return A if isinstance(A, With) else With(A, None)
-
-
-def segment_reduce(A: Any, X: torch.Tensor, reduce: str, nodes: bool, arg: bool,
-                   transpose: bool) -> Any:
-    rows, cols = _ends(A)[::-1] if transpose else _ends(A)
-    if reduce in ("sum", "mean"):
-        y, = _sum([X.index_select(0, cols) if nodes else X], _hidden(A), transpose)
-        if reduce == "sum":
-            return y
-        count = torch.bincount(rows, minlength=y.shape[0]).clamp(min=1).to(y.dtype)
-        return y / count.reshape(-1, *[1] * (y.dim() - 1))
-    which, = _winners([X.detach()], _hidden(A), reduce, nodes, transpose)
-    at = which.clamp(min=0)
-    if rows.numel() == 0:
-        y = X.sum() * 0 + X.new_zeros(which.shape)
-    else:
-        y = X.gather(0, cols[at] if nodes else at) * (which >= 0)
-    return (y, which) if arg else y
+def softmax(A: Any, S: Any, out: Any, transpose: bool) -> Any:
+    p = _segments(A, None, not transpose)
+    if S is None and p.values is None:
+        raise bad("A", "values", "none: they are needed here")
+    s = _operand("A" if S is None else "S", p.values if S is None else S)
+    form = _ops.softmax_form(-1 if p.kept == "ragged" else p.index.shape[0], tuple(s.shape))
+    z, = _op("softmax", _TYPES[s.dtype], p, transpose, form, {"S": s}, A)
+    return _give(out, z, s)

@@ -53,7 +53,7 @@ CASES = {
     "spmm-edge_index": (lambda b: weft.spmm(EDGES, b), [(4, 3)]),
     "spmm-transposed": (lambda b: weft.spmm(CSR, b, transpose=True), [(3, 2)]),
     "spmm-heads": (lambda v, b: weft.spmm(weft.Graph(INDEX, 4, v), b), [(7, 2), (4, 2, 3)]),
-    "spmm-batch": (lambda v, b: weft.spmm(weft.Graph(INDEX, 4, v), b), [(7,), (2, 4, 3)]),
+    "spmm-batch": (lambda v, b: weft.spmm(weft.Graph(INDEX, 4, v), b, batch=True), [(7,), (2, 4, 3)]),
     "spmv": (lambda v, b: weft.spmv(weft.Graph(INDEX, 4, v), b), [(7,), (4,)]),
     "sddmm": (lambda x, y: weft.sddmm(GRAPH, x, y), [(4, 3), (4, 3)]),
     "sddmm-values": (lambda x, y, v: weft.sddmm(weft.Graph(INDEX, 4, v), x, y, values=True),

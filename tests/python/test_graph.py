@@ -36,7 +36,7 @@ def test_products(edges, rng):
     np.testing.assert_allclose(weft.spmm(edges, B, transpose=True), matrix(1.0).T @ B, atol=1e-12)
     np.testing.assert_allclose(weft.spmv(edges, B[:, 0]), matrix(1.0) @ B[:, 0], atol=1e-12)
     batch = rng.standard_normal((2, NODES, 3))
-    np.testing.assert_allclose(weft.spmm(edges, batch), matrix(1.0) @ batch, atol=1e-12)
+    np.testing.assert_allclose(weft.spmm(edges, batch, batch=True), matrix(1.0) @ batch, atol=1e-12)
     out = np.empty((NODES, 3))
     assert weft.spmm(edges, B, out=out) is out
     np.testing.assert_allclose(out, matrix(1.0) @ B, atol=1e-12)

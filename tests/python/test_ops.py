@@ -92,8 +92,11 @@ def test_heads_and_batches(rng, format):
     i, j = rows_of(a)
     parts = [np.array(p) for p in ((a.row, a.col) if format == "coo" else (a.indptr, a.indices))]
     b = dense(rng, (3, 15, 4), exact=True)
-    np.testing.assert_array_equal(weft.spmm(a, b), np.stack([a @ x for x in b]))
-    np.testing.assert_array_equal(weft.spmv(a, b[:, :, 0]), np.stack([a @ x for x in b[:, :, 0]]))
+    np.testing.assert_array_equal(weft.spmm(a, b, batch=True), np.stack([a @ x for x in b]))
+    nodes_first = np.ascontiguousarray(b.transpose(1, 0, 2))  # without being asked for there is no batch
+    np.testing.assert_array_equal(weft.spmm(a, nodes_first), np.stack([a @ x for x in b], 1))
+    np.testing.assert_array_equal(weft.spmm(a, b[0, :, 0].copy()), a @ b[0, :, 0])
+    np.testing.assert_array_equal(weft.spmv(a, b[:, :, 0], batch=True), np.stack([a @ x for x in b[:, :, 0]]))
     if format != "csr":
         return
     w = dense(rng, (a.nnz, 2), exact=True)
@@ -103,7 +106,7 @@ def test_heads_and_batches(rng, format):
     np.testing.assert_array_equal(weft.spmm(many, b), want)
     np.testing.assert_array_equal(weft.spmv(many, b[:, :, 1]), want[:, :, 1])
     batch = np.stack([b, 2 * b, b - 1])
-    np.testing.assert_array_equal(weft.spmm(many, batch)[:2], np.stack([want, 2 * want]))
+    np.testing.assert_array_equal(weft.spmm(many, batch, batch=True)[:2], np.stack([want, 2 * want]))
     x, y = dense(rng, (20, 2, 5), exact=True), dense(rng, (15, 2, 5), exact=True)
     dot = (x[i] * y[j]).sum(2)
     np.testing.assert_array_equal(weft.sddmm(many, x, y), dot)
@@ -398,13 +401,14 @@ ONES = {"b": np.ones((25, 6), np.float32), "x": np.ones((30, 6), np.float32)}
 
 
 @pytest.mark.parametrize("call,message", [
-    (lambda: weft.spmm(A, ONES["x"]), r"B: expected shape \(25, f\) or \(batch, 25, f\), got \(30, 6\)"),
-    (lambda: weft.spmm(A, ONES["b"][:, 0]), r"B: expected shape"),
+    (lambda: weft.spmm(A, ONES["x"]), r"B: expected shape \(25, f\), or \(batch, 25, f\) with batch=True, got \(30, 6\)"),
+    (lambda: weft.spmm(A, np.ones((2, 25, 6), np.float32)), r"B: expected shape"),
+    (lambda: weft.spmm(A, ONES["b"], batch=True), r"B: expected shape \(batch, 25, f\), got \(25, 6\)"),
     (lambda: weft.spmm(A, np.ones((1, 1, 25, 6), np.float32)), r"B: expected shape"),
     (lambda: weft.spmm(A, ONES["b"].astype(np.float64)), r"B: expected elements of f32, as A has, got f64"),
     (lambda: weft.spmm(A, ONES["b"].astype(np.int32)), r"B: expected elements of float16.*got int32"),
     (lambda: weft.spmm(A.astype(np.int64), ONES["b"]), r"A: expected elements of float16.*got int64"),
-    (lambda: weft.spmv(A, ONES["b"]), r"X: expected shape \(25\) or \(batch, 25\), got \(25, 6\)"),
+    (lambda: weft.spmv(A, ONES["b"]), r"X: expected shape \(25\), or \(batch, 25\) with batch=True, got \(25, 6\)"),
     (lambda: weft.spmm(A.tolil(), ONES["b"]), r"A: expected a matrix in format csr, csc or coo, got lil"),
     (lambda: weft.spmm(A.toarray(), ONES["b"]), r"A: expected a SciPy matrix.*got an array of float32"),
     (lambda: weft.spmm((A.indptr, A.indices), ONES["b"]), r"A: expected \(indptr, indices, data, shape\)"),
