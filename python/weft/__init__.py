@@ -26,7 +26,7 @@ from ._lib import (
     ParseError,
     RunError,
 )
-from ._attention import attention
+from ._attention import attention, paged_attention
 from ._conv import Convolution, Edges
 from ._graph import Graph
 from ._irreps import Irrep, Irreps, wigner_3j, wigner_D
@@ -45,7 +45,7 @@ __all__ = [
     "Edges", "Error", "FileError", "Graph", "Info", "Instruction", "Irrep", "Irreps", "Kernel",
     "LimitError", "Linear", "Neighbours", "OutOfMemory", "ParseError", "Product", "Program", "Progress",
     "RunError", "SphericalHarmonics", "TPProblem", "Tuned", "atoms", "attention", "forget", "freeze",
-    "masks", "neighbours", "sddmm", "segment_reduce", "set_threads", "softmax", "spmm", "spmv", "tune",
+    "masks", "neighbours", "paged_attention", "sddmm", "segment_reduce", "set_threads", "softmax", "spmm", "spmv", "tune",
     "wigner_3j", "wigner_D",
 ]
 

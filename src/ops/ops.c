@@ -8,7 +8,7 @@
 
 enum { MOST_SIZES = 32 };
 
-static const OpsFamily *const families[] = { &ops_sparse, &ops_attention };
+static const OpsFamily *const families[] = { &ops_sparse, &ops_attention, &ops_paged };
 enum { NFAMILY = sizeof families / sizeof *families };
 
 static const OpsOption types[] = {

@@ -65,6 +65,6 @@ typedef struct OpsFamily {
 unsigned ops_put(const OpsSpec *, Text *out, const char *text);
 
 extern const OpsFamily ops_sparse;
-extern const OpsFamily ops_attention;
+extern const OpsFamily ops_attention, ops_paged;
 
 #endif
