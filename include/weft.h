@@ -489,6 +489,28 @@ WEFT_API WEFT_MUST weft_status weft_edges_new(weft_ctx *ctx, const weft_edge_lis
                                               weft_edges **out);
 WEFT_API void weft_edges_free(weft_edges *edges); /* NULL is allowed */
 
+/* Structures of graph operators (docs/graphs.md), from such a list.  Entries by receiver, those of a
+ * receiver in the order of the list: start has nodes + 1 elements; sender and at, the number of the
+ * edge in the list, have n.  With loops != 0 each node that is below both nodes and senders has an
+ * entry from itself, the last of its row, numbered n + node; 1: all edges of the list from a node to itself are left out; 2: the last of those
+ * of a node takes the place of the new one.  What is left out is in a row more, after all others:
+ * start has nodes + 2 elements, the others n + the smaller of nodes and senders. */
+WEFT_API WEFT_MUST weft_status weft_rows_make(weft_ctx *ctx, const weft_edge_list *list, int loops,
+                                              int64_t *start, int64_t *sender, int64_t *at);
+
+/* The structure of rgms: pairs (relation, receiver) in tiles of 16 pairs of one relation, by relation,
+ * then receiver.  `type` has the relation of each edge, of the type of the list, below `relations`.
+ * There are at least `least` tiles.  The arrays are the context's, until the next of these calls. */
+typedef struct weft_tiles {
+    int64_t tiles, pairs;               /* pairs: those with edges */
+    const int64_t *relation;            /* tiles: G.r */
+    const int64_t *start, *sender, *at; /* 16 * tiles + 1, n, n: E.start, E.j, E.of */
+    const int64_t *first, *place;       /* nodes + 1, pairs: Q.start, Q.p */
+} weft_tiles;
+WEFT_API WEFT_MUST weft_status weft_tiles_make(weft_ctx *ctx, const weft_edge_list *list,
+                                               const void *type, int64_t relations, int64_t least,
+                                               weft_tiles *out);
+
 /* A convolution: the tensor product of the features x of each edge's sender with y of the edge, by
  * weights w, summed over the edges of each receiver, and its derivatives.  `spec` is as for
  * weft_prog_o3: "conv; in1=8x0e+8x1o; in2=0e+1o; out=0e+1o; mode=uvu".  Weights are a row for each
@@ -717,6 +739,54 @@ WEFT_API WEFT_MUST weft_status weft_neighbours_get(weft_ctx *ctx, weft_neighbour
 /* The last neighbours found, to an .npz: n, start, col (the senders), shift, vec, dist.  It can be
  * read as a graph, in which the images of an atom are one. */
 WEFT_API WEFT_MUST weft_status weft_neighbours_write(weft_ctx *ctx, const char *path);
+
+/* Voxels of a sparse convolution: coord has n rows of a batch index and three coordinates, of
+ * `type` WEFT_I32 or WEFT_I64, each place at most once.  `batch` is the number of samples and
+ * `shape` that of places of the grid; 0: no bound, and without a shape coordinates may be negative.
+ * The kernel has kernel[0] * kernel[1] * kernel[2] offsets k, the last dimension fastest.  In each
+ * dimension
+ *     input = output * stride + k * dilation - padding,
+ * or with input and output exchanged when the convolution is transposed. */
+typedef enum weft_conv3d {
+    WEFT_SUBMANIFOLD, /* outputs are the inputs; stride is 1, padding dilation * (kernel / 2) */
+    WEFT_STRIDED,     /* outputs are all places that an input reaches */
+    WEFT_TRANSPOSED   /* the same, by the exchanged formula */
+} weft_conv3d;
+typedef struct weft_voxels {
+    int64_t n;
+    weft_type type;
+    const void *coord; /* n x 4 */
+    int64_t batch, shape[3];
+    weft_conv3d kind;
+    int64_t kernel[3];                          /* 1 to 64 each */
+    int64_t stride[3], padding[3], dilation[3]; /* stride and dilation 0: 1 */
+    int64_t extra[3]; /* of a transposed one: more places in its output grid (output_padding) */
+    int64_t strip;    /* outputs of a strip; 0: 512 */
+} weft_voxels;
+
+/* The kernel map: which input goes to which output, for any number of convolutions (the operator
+ * conv3d; docs/conv3d.md).  Pairs are by strips of outputs and, in a strip, by groups of one
+ * offset: group_start, offset, pair_start, row and input are the arrays G.start, G.d, E.start, E.r
+ * and E.v of the operator.  Outputs that are not the inputs are in order of batch index and
+ * coordinates.  All is the same for any number of threads. */
+typedef struct weft_kernel_map {
+    int64_t in, out, offsets, strip, strips, groups, pairs;
+    int64_t shape[3];           /* of the output grid; 0: no bound */
+    const int64_t *coord;       /* out x 4 */
+    const int32_t *group_start; /* strips + 1 */
+    const int32_t *offset;      /* by group */
+    const int32_t *pair_start;  /* groups + 1 */
+    const int32_t *row, *input; /* by pair: the output's place in its strip, and the input */
+} weft_kernel_map;
+/* The arrays are the context's, until the next of these two calls.  WEFT_E_ARG: voxels that repeat
+ * or lie outside the grid; the message names the first. */
+WEFT_API WEFT_MUST weft_status weft_kernel_map_make(weft_ctx *ctx, const weft_voxels *voxels,
+                                                    weft_kernel_map *out);
+/* The same pairs from outputs to inputs, as inverse convolutions take them.  Of `map` all is looked
+ * at but shape and coord; of *out these are not set.  `map` is the caller's, not that of the last
+ * call. */
+WEFT_API WEFT_MUST weft_status weft_kernel_map_turn(weft_ctx *ctx, const weft_kernel_map *map,
+                                                    weft_kernel_map *out);
 
 #ifdef __cplusplus
 }

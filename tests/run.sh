@@ -93,6 +93,8 @@ table() { # what takes longest comes first, so that the two lanes end together
     row kernel/native       full 1800 build          "$r/weft_kernel run ${scale}0 $((seed + 30000)) fast 250"
     row kernel/variants     full! 900 build          "$r/weft_kernel variants tests/kernel/cases/*.weft"
     row kernel/variants     long 1200 build          "$r/weft_kernel variants examples/*.weft tests/kernel/cases/*.weft"
+    row elementary          full! 300 -              "bash tests/elementary.sh 4099"
+    row elementary          long 7200 -              "bash tests/elementary.sh 1"
     row kernel/examples     fast  300 build          "$r/weft_kernel files cc examples/*.weft"
     row kernel/emitted      full  900 build          "$plain $r/weft_kernel emitted 100 examples/*.weft tests/kernel/cases/*.weft"
     row kernel/selftest     full  400 build          "$r/weft_kernel selftest"

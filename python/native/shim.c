@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 Shim shim;
 
@@ -83,6 +82,7 @@ static const char *find_functions(void *torch, void *c10)
         put(&get, fn);
         shim.dtype[i] = get();
     }
+    put(&shim.from_blob, dlsym(torch, "torch_from_blob")); /* torch 2.10 has none */
     /* The interface in C has no way to raise an error: c10::detail::torchCheckFail. */
     fn = c10 == NULL ? NULL : dlsym(c10, "_ZN3c106detail14torchCheckFailEPKcS2_jS2_");
     put(&shim.fail, fn);
@@ -119,10 +119,12 @@ static const char *register_ops(void)
 static void before_fork(void)
 {
     pthread_mutex_lock(&state.lock);
+    pool_before_fork();
 }
 
 static void after_fork(void)
 {
+    pool_after_fork();
     pthread_mutex_unlock(&state.lock);
 }
 
@@ -315,19 +317,22 @@ size_t type_bytes(weft_type type)
     return bytes[type];
 }
 
-void weft_torch_large(void *data, uint64_t bytes)
-{
-#ifdef MADV_HUGEPAGE
-    const uintptr_t huge = (uintptr_t)1 << 21;
-    uintptr_t begin = ((uintptr_t)data + huge - 1) & ~(huge - 1);
-    uintptr_t end = ((uintptr_t)data + bytes) & ~(huge - 1);
+/* Smaller results are torch's, whose allocator reuses them too. */
+enum { MIN_POOLED = 1 << 17 }; /* bytes */
 
-    if (end > begin)
-        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE); /* a refusal is none of ours */
-#else
-    (void)data;
-    (void)bytes;
-#endif
+/* A tensor whose memory goes back to the pool with it. */
+static bool pooled_new(Plain *out, const int64_t *stride, size_t bytes)
+{
+    size_t all;
+
+    out->data = pool_take(bytes, &all);
+    if (out->data == NULL)
+        return false;
+    if (shim.from_blob(out->data, out->ndim, out->shape, stride, 0, shim.dtype[out->type], 0, -1,
+                       &out->handle, 0, NULL, 0, pool_give, (void *)(uintptr_t)all) == 0)
+        return true;
+    pool_give(out->data, (void *)(uintptr_t)all);
+    return false;
 }
 
 bool plain_new(weft_type type, int ndim, const int64_t *shape, Plain *out)
@@ -340,6 +345,8 @@ bool plain_new(weft_type type, int ndim, const int64_t *shape, Plain *out)
         stride[i] = n;
         n *= shape[i] > 0 ? shape[i] : 1;
     }
+    if (shim.from_blob != NULL && (uint64_t)n >= MIN_POOLED / type_bytes(type))
+        return pooled_new(out, stride, (size_t)n * type_bytes(type));
     if (shim.tensor_empty(ndim, out->shape, stride, shim.dtype[type], 0, 0, &out->handle) != 0 ||
         shim.tensor_data(out->handle, &out->data) != 0)
         return false;

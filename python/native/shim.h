@@ -46,6 +46,12 @@ typedef struct Shim {
     int32_t (*tensor_empty)(int64_t ndim, const int64_t *sizes, const int64_t *strides,
                             int32_t dtype, int32_t device, int32_t device_index,
                             AtenTensor **out);
+    /* The tensor of an array, which is given to `deleter` when the last view of it is gone; NULL: this
+     * torch has no such function. */
+    int32_t (*from_blob)(void *data, int64_t ndim, const int64_t *sizes, const int64_t *strides,
+                         int64_t offset, int32_t dtype, int32_t device, int32_t device_index,
+                         AtenTensor **out, int32_t layout, const uint8_t *opaque,
+                         int64_t opaque_bytes, void (*deleter)(void *data, void *ctx), void *ctx);
     int32_t (*parallel_for)(int64_t begin, int64_t end, int64_t grain,
                             void (*fn)(int64_t begin, int64_t end, void *), void *);
     int32_t (*num_threads)(uint32_t *out);
@@ -100,8 +106,16 @@ bool is_of_problem(const char *text, const char *spec); /* the first line of a t
 /* Throws what the operators of this process cannot go on with; does not return. */
 void op_fail(const char *message);
 
-/* Fresh memory comes in pages of 4 KB, each with a fault when it is written first: for large arrays
- * that takes longer than most kernels.  Asks for pages of 2 MB instead, where some fit in. */
+/* pool.c: memory for a result of at least so many bytes, in *all; NULL: there is none.  pool_give takes
+ * it back, with `all` as a pointer. */
+void *pool_take(size_t bytes, size_t *all);
+void pool_give(void *data, void *all);
+void pool_before_fork(void);
+void pool_after_fork(void);
+/* Frees blocks that no tensor has, the oldest first, down to so many bytes; negative: none.  Returns
+ * the bytes that are left of them. */
+WEFT_API uint64_t weft_torch_pool(int64_t most);
+/* Asks for pages of 2 MB where some fit into the array. */
 WEFT_API void weft_torch_large(void *data, uint64_t bytes);
 
 Op op_run, op_conv; /* run.c, conv.c */

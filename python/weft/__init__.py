@@ -28,8 +28,12 @@ from ._lib import (
 )
 from ._attention import attention, paged_attention
 from ._conv import Convolution, Edges
+from ._edges import Tiles
+from ._conv3d import KernelMap, conv3d, kernel_map
 from ._graph import Graph
 from ._irreps import Irrep, Irreps, wigner_3j, wigner_D
+from ._matrix import sparse_add, sparse_mul, spgemm
+from ._message import gat, gatv2, message, rgms
 from ._neighbours import Atoms, Neighbours, atoms, neighbours
 from ._o3 import Contraction, Linear, Product, SphericalHarmonics
 from ._ops import sddmm, segment_reduce, softmax, spmm, spmv
@@ -37,23 +41,25 @@ from ._problem import Instruction, TPProblem
 from ._program import Argument, Info, Kernel, Program
 from ._sparse import forget, freeze
 from ._tune import Progress, Tuned, tune
+from ._weights import SparseWeight, grouped_mm, sparse_linear
 
 __version__ = _lib.lib.weft_version().decode()
 
 __all__ = [
-    "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Convolution",
-    "Edges", "Error", "FileError", "Graph", "Info", "Instruction", "Irrep", "Irreps", "Kernel",
+    "Argument", "ArgumentError", "Atoms", "BindError", "CheckError", "Contraction", "Convolution", "Edges",
+    "Error", "FileError", "Graph", "Info", "Instruction", "Irrep", "Irreps", "Kernel", "KernelMap",
     "LimitError", "Linear", "Neighbours", "OutOfMemory", "ParseError", "Product", "Program", "Progress",
-    "RunError", "SphericalHarmonics", "TPProblem", "Tuned", "atoms", "attention", "forget", "freeze",
-    "masks", "neighbours", "paged_attention", "sddmm", "segment_reduce", "set_threads", "softmax", "spmm", "spmv", "tune",
-    "wigner_3j", "wigner_D",
+    "RunError", "SparseWeight", "SphericalHarmonics", "TPProblem", "Tiles", "Tuned", "atoms", "attention",
+    "conv3d", "forget", "freeze", "gat", "gatv2", "grouped_mm", "kernel_map", "masks", "message",
+    "neighbours", "paged_attention", "rgms", "sddmm", "segment_reduce", "set_threads", "softmax", "sparse_add",
+    "sparse_linear", "sparse_mul", "spgemm", "spmm", "spmv", "tune", "wigner_3j", "wigner_D",
 ]
 
 # What needs torch, which is imported when one of these is first asked for.
 _TORCH = {"TensorProduct": "_oeq", "TensorProductConv": "_oeq", "torch_to_oeq_dtype": "_oeq",
           "torch_ext_so_path": "_oeq", "transpose_irreps": "_oeq", "accelerate": "models",
           "restore": "models"}
-_TORCH_MODULES = ("models", "o3", "torch")
+_TORCH_MODULES = ("models", "nn", "o3", "torch")
 
 
 def __getattr__(name: str) -> Any:

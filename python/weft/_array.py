@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from ctypes import c_int64
+from typing import List
 
 import numpy as np
 
@@ -24,12 +26,41 @@ def type_name(code: int) -> str:
     return _TYPES[code]
 
 
+# Blocks of results that are gone, the last one last: fresh memory costs a page fault for each page.
+pool: List[np.ndarray] = []
+POOL_BLOCKS = 16
+POOL_BYTES = 1 << 29  # of each block, at most; small arrays NumPy's allocator reuses itself
+_SMALL = 1 << 20
+
+
+def _room(size: int) -> np.ndarray:
+    """Bytes: a block of about that size that nobody has any more, or a new one."""
+    for i in range(len(pool) - 1, -1, -1):
+        try:
+            if size <= pool[i].nbytes <= size + size // 4:
+                return pool.pop(i)
+        except IndexError:  # another thread was faster
+            break
+    return np.empty(size, np.uint8)
+
+
+def _give_back(room: np.ndarray) -> None:
+    if room.nbytes <= POOL_BYTES:
+        pool.append(room)
+        del pool[:-POOL_BLOCKS]
+
+
 def empty(shape: tuple, dtype: np.dtype) -> np.ndarray:
-    """An array whose rows may begin at a line of the caches: kernels store past them by whole lines."""
+    """An array whose rows may begin at a line of the caches: kernels store past them by whole lines.
+    The memory of a large one is used again when it and all views of it are gone."""
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    room = np.empty(size + _LINE, np.uint8)
+    room = np.empty(size + _LINE, np.uint8) if size < _SMALL else _room(size + _LINE)
     begin = -room.ctypes.data % _LINE
-    return room[begin:begin + size].view(dtype).reshape(shape)
+    if size < _SMALL:
+        return room[begin:begin + size].view(dtype).reshape(shape)
+    owner = (ctypes.c_char * size).from_address(room.ctypes.data + begin)  # all views refer to it
+    weakref.finalize(owner, _give_back, room).atexit = False
+    return np.frombuffer(owner, dtype).reshape(shape)
 
 
 def type_code(type: str) -> int:

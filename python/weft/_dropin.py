@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 import warnings
+from importlib import import_module
 from math import prod
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import torch
 
 from ._irreps import Irreps, wigner_3j
-from ._peers import SIGNS, Instruction, Mismatch, Unfit, weights_of
-from ._problem import TPProblem
+from ._peers import SIGNS, Instruction, Mismatch, Unfit, default_signs, weights_of
+from ._problem import TPProblem, paths_of
 from ._script import Unscripted, no_tensor
 from ._sparse import bad
 from ._torch import run
@@ -30,13 +31,14 @@ def _typed(spec: str, dtype: torch.dtype) -> str:
     return f"o3 {spec}; type={_TYPE_OF[dtype]}"
 
 
-def as_type(x: torch.Tensor, dtype: torch.dtype, name: str, width: int) -> torch.Tensor:
-    """An operand in the dtype of the others: autocast may have left another."""
+def as_type(x: torch.Tensor, dtype: Optional[torch.dtype], name: str,
+            width: Optional[int]) -> torch.Tensor:
+    """An operand in the dtype of the others: autocast may have left another.  None: any."""
     if not isinstance(x, torch.Tensor):
         raise no_tensor(name, x)
-    if x.shape[-1:] != (width,):
+    if width is not None and x.shape[-1:] != (width,):
         raise Mismatch(f"{name}: expected {width} elements in the last dimension, got {tuple(x.shape)}")
-    return x if x.dtype == dtype else x.to(dtype)
+    return x if dtype in (None, x.dtype) else x.to(dtype)
 
 
 def _broadcast(a: torch.Size, b: torch.Size) -> torch.Size:
@@ -61,6 +63,27 @@ class Dropin(Unscripted, torch.nn.Module):
     is the convention of 3j symbols where results depend on it; state dicts tell it in their metadata."""
 
     signs: Optional[str] = None
+
+    def _theirs(self) -> Tuple[str, str, Sequence[Any], Dict[str, Any]]:
+        """Of e3nn's class: the module that defines it, its name, and the arguments that make this one."""
+        raise NotImplementedError
+
+    def stock(self) -> torch.nn.Module:
+        """The module of e3nn that computes the same, with the same parameters."""
+        where, name, args, more = self._theirs()
+        try:
+            cls = getattr(import_module("e3nn.o3." + where), name)  # e3nn.o3 itself may have Weft's classes
+        except ImportError:
+            return super().stock()
+        if self.signs not in (None, default_signs()):
+            raise RuntimeError(f"{name} has the 3j symbols of {self.signs}, and the installed e3nn has those of "
+                               f"{default_signs()}: no class of e3nn computes the same here")
+        out = cls(*args, **more).train(self.training)
+        if "output_mask" in self._buffers:  # which has the dtype of the module
+            out.to(self.output_mask.dtype)
+        for key, parameter in self.named_parameters():
+            setattr(out, key, parameter)
+        return out
 
     def _share(self, internal: Optional[bool], shared: Optional[bool], has: bool) -> None:
         """Whether weights are inside, and whether all items share them; None: e3nn's default."""
@@ -138,7 +161,7 @@ class TensorProduct(Views, Dropin):
     """e3nn.o3.TensorProduct: z = x y by weights, which are inside or given with each call.
 
     signs: of 3j symbols, "e3nn" or "e3nn-0.4"; without it those of the installed e3nn.  Arguments of e3nn
-    that are about the code that it generates are taken and have no effect."""
+    that are about the code that it generates are taken and have no effect but in TorchScript."""
 
     def __init__(self, irreps_in1: Any, irreps_in2: Any, irreps_out: Any, instructions: Sequence[Any],
                  in1_var: Optional[Sequence[float]] = None, in2_var: Optional[Sequence[float]] = None,
@@ -153,13 +176,14 @@ class TensorProduct(Views, Dropin):
             warnings.warn("normalization: irrep_normalization is its name now", DeprecationWarning,
                           stacklevel=2)
             irrep_normalization = normalization
-        instructions = list(instructions)
-        self._share(internal_weights, shared_weights, any(tuple(i)[4] for i in instructions))
+        instructions = paths_of(instructions)
+        self._share(internal_weights, shared_weights, any(i[4] for i in instructions))
         p = TPProblem(irreps_in1, irreps_in2, irreps_out, instructions, in1_var=in1_var,
                       in2_var=in2_var, out_var=out_var, shared_weights=self.shared_weights,
                       irrep_normalization=irrep_normalization or "component",
                       path_normalization=path_normalization or "element", signs=signs)
         self._specialized_code, self._optimize_einsums = _specialized_code, _optimize_einsums
+        self._for_stock = {"compile_left_right": compile_left_right, "compile_right": compile_right}
         self._keep(p)
 
     def _keep(self, p: TPProblem) -> None:
@@ -175,12 +199,20 @@ class TensorProduct(Views, Dropin):
         self._weights_inside("weight", (self.weight_numel,), torch.randn)
         self.register_buffer("output_mask", _mask(p.irreps_out, reached))
 
+    def _theirs(self) -> Tuple[str, str, Sequence[Any], Dict[str, Any]]:
+        p = self.problem
+        return "_tensor_product._tensor_product", "TensorProduct", (
+            str(p.irreps_in1), str(p.irreps_in2), str(p.irreps_out), p.instructions_raw), {
+            "in1_var": p.in1_var, "in2_var": p.in2_var, "out_var": p.out_var,
+            "irrep_normalization": p.irrep_normalization, "path_normalization": p.path_normalization,
+            "internal_weights": self.internal_weights, "shared_weights": self.shared_weights,
+            **self._for_stock}
+
     def forward(self, x: torch.Tensor, y: torch.Tensor,
                 weight: Union[torch.Tensor, Sequence[torch.Tensor], None] = None) -> torch.Tensor:
-        x = as_type(x, x.dtype, "x", self._dims[0])
+        x, y = as_type(x, None, "x", self._dims[0]), as_type(y, None, "y", self._dims[1])
         dtype = torch.promote_types(x.dtype, y.dtype)
-        x = x if x.dtype == dtype else x.to(dtype)
-        y = as_type(y, dtype, "y", self._dims[1])
+        x, y = (a if a.dtype == dtype else a.to(dtype) for a in (x, y))
         lead = _broadcast(x.shape[:-1], y.shape[:-1])
         w = self._given_weights(weight) if self._weighs or weight is not None else None
         if w is not None and not self.shared_weights:
@@ -197,7 +229,7 @@ class TensorProduct(Views, Dropin):
     def right(self, y: torch.Tensor, weight: Any = None) -> torch.Tensor:
         """The product as a matrix that acts on x: (..., irreps_in1.dim, irreps_out.dim).  It is computed
         as the products of all unit vectors x."""
-        y = as_type(y, y.dtype, "y", self._dims[1])
+        y = as_type(y, None, "y", self._dims[1])
         if self._weighs:
             weight = self._given_weights(weight)
             weight = weight if self.shared_weights else weight.unsqueeze(-2)

@@ -5,7 +5,7 @@ lists the paths: docs/tensor-products.md, section 7."""
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Optional
+from typing import Any, Dict, Iterable, Optional, Sequence, Tuple
 
 import torch
 
@@ -95,6 +95,12 @@ class TensorSquare(TensorProduct):
             out, paths = Irreps(), []
         super().__init__(one, two, out, paths, irrep_normalization="none", **kwargs)
         self.irreps_in = one
+        self._asked = [str(Irreps(irreps_in)), None if irreps_out is None else str(Irreps(irreps_out)),
+                       None if keep is None else [str(slot.ir) for slot in keep], norm]
+
+    def _theirs(self) -> Tuple[str, str, Sequence[Any], Dict[str, Any]]:
+        return "_tensor_product._sub", "TensorSquare", self._asked, {
+            "internal_weights": self.internal_weights, "shared_weights": self.shared_weights}
 
     def forward(self, x: torch.Tensor, weight: Any = None) -> torch.Tensor:
         return super().forward(x, x, weight)
@@ -114,8 +120,11 @@ class Norm(Dropin):
         if self.irreps_in.dim:
             hold(self, self._spec)
 
+    def _theirs(self) -> Tuple[str, str, Sequence[Any], Dict[str, Any]]:
+        return "_norm", "Norm", (str(self.irreps_in), self.squared), {}
+
     def forward(self, features: torch.Tensor) -> torch.Tensor:
-        x = as_type(features, features.dtype, "features", self.irreps_in.dim)
+        x = as_type(features, None, "features", self.irreps_in.dim)
         lead = x.shape[:-1]
         if not self.irreps_in.dim:
             return x.new_zeros(*lead, 0)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
 
@@ -52,7 +52,16 @@ class Linear(Views, Dropin):
         self.weight_numel = sum(self.irreps_in[i].mul * self.irreps_out[k].mul for i, k in pairs)
         self.bias_numel = sum(self.irreps_out[k].mul for k in self._biased)
         self.instructions = self._paths(pairs, path_normalization)
+        self._path_norm = path_normalization
         self._keep(pairs, path_normalization)
+
+    def _theirs(self) -> Tuple[str, str, Sequence[Any], Dict[str, Any]]:
+        f_in, f_out = self._copies or (None, None)
+        return "_linear", "Linear", (str(self.irreps_in), str(self.irreps_out)), {
+            "f_in": f_in, "f_out": f_out, "internal_weights": self.internal_weights,
+            "shared_weights": self.shared_weights, "path_normalization": self._path_norm,
+            "instructions": [(i.i_in, i.i_out) for i in self.instructions if i.i_in >= 0],
+            "biases": [k in self._biased for k in range(len(self.irreps_out))]}
 
     def _pairs(self, instructions: Optional[Sequence[Any]]) -> List[Tuple[int, int]]:
         if instructions is None:
@@ -113,8 +122,9 @@ class Linear(Views, Dropin):
 
     def forward(self, features: torch.Tensor, weight: Optional[torch.Tensor] = None,
                 bias: Optional[torch.Tensor] = None) -> torch.Tensor:
-        x, dtype = features, features.dtype
-        as_type(x, dtype, "features", self.irreps_in.dim)
+        # Without paths nothing is read, so any width will do, as in e3nn: MACE has such layers.
+        x = as_type(features, None, "features", None if self._is_zero else self.irreps_in.dim)
+        dtype = x.dtype
         if self._copies is not None and x.shape[-2:-1] != self._copies[:1]:
             raise Mismatch(f"features: expected the shape (..., {self._copies[0]}, {self.irreps_in.dim}), got "
                            f"{tuple(x.shape)}")

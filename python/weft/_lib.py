@@ -82,6 +82,17 @@ class Info(Structure):
                 ("why", c_char_p), ("phases", c_int), ("parallel", c_int)]
 
 
+class Cost(Structure):
+    _fields_ = [(name, c_double) for name in (
+        "flops", "read", "written", "gathered", "loads", "stores", "compute_s", "ports_s", "stream_s",
+        "gather_s", "limit_s", "predicted_s")]
+
+
+class Machine(Structure):
+    _fields_ = [("text", c_char_p), ("threads", c_int), ("measured", c_int), ("cache", c_int64 * 3),
+                ("fma_f32", c_double * 2), ("fma_f64", c_double * 2), ("triad", (c_double * 2) * 4)]
+
+
 class Tuning(Structure):
     _fields_ = [("what", c_char_p), ("schedule", c_char_p), ("why", c_char_p), ("done", c_int),
                 ("of", c_int), ("elapsed_s", c_double), ("budget_s", c_double), ("best", c_char_p),
@@ -125,9 +136,27 @@ class Mask(Structure):
                 ("x", c_void_p)]
 
 
+class Voxels(Structure):
+    _fields_ = [("n", c_int64), ("type", c_int), ("coord", c_void_p), ("batch", c_int64),
+                ("shape", c_int64 * 3), ("kind", c_int), ("kernel", c_int64 * 3),
+                ("stride", c_int64 * 3), ("padding", c_int64 * 3), ("dilation", c_int64 * 3),
+                ("extra", c_int64 * 3), ("strip", c_int64)]
+
+
+class KernelMap(Structure):
+    _fields_ = [(n, c_int64) for n in ("n_in", "n_out", "offsets", "strip", "strips", "groups", "pairs")] + \
+        [("shape", c_int64 * 3)] + \
+        [(n, c_void_p) for n in ("coord", "group_start", "offset", "pair_start", "row", "input")]
+
+
 class EdgeList(Structure):
     _fields_ = [("nodes", c_int64), ("senders", c_int64), ("n", c_int64), ("type", c_int),
                 ("receiver", c_void_p), ("sender", c_void_p)]
+
+
+class Tiles(Structure):
+    _fields_ = [("tiles", c_int64), ("pairs", c_int64), ("relation", c_void_p), ("start", c_void_p),
+                ("sender", c_void_p), ("at", c_void_p), ("first", c_void_p), ("place", c_void_p)]
 
 
 class ConvInfo(Structure):
@@ -165,6 +194,8 @@ _FUNCTIONS = {
     "weft_args_changed": [c_void_p, c_char_p],
     "weft_args_get": [c_void_p, c_char_p, POINTER(Tensor)],
     "weft_args_shape": [c_void_p, c_char_p, POINTER(c_int64)],
+    "weft_machine_get": [c_void_p, c_int, POINTER(Machine)],
+    "weft_args_cost": [c_void_p, c_int, POINTER(Cost)],
     "weft_run": [c_void_p],
     "weft_kernel_compile": [c_void_p, POINTER(c_void_p)],
     "weft_kernel_run": [c_void_p, c_void_p],
@@ -177,7 +208,11 @@ _FUNCTIONS = {
     "weft_neighbours_get": [c_void_p, POINTER(Neighbours)],
     "weft_mask_make": [c_void_p, POINTER(MaskIn), POINTER(Mask)],
     "weft_mask_random": [c_void_p, c_uint64, c_int64, c_void_p],
+    "weft_kernel_map_make": [c_void_p, POINTER(Voxels), POINTER(KernelMap)],
+    "weft_kernel_map_turn": [c_void_p, POINTER(KernelMap), POINTER(KernelMap)],
     "weft_edges_new": [c_void_p, POINTER(EdgeList), POINTER(c_void_p)],
+    "weft_rows_make": [c_void_p, POINTER(EdgeList), c_int, c_void_p, c_void_p, c_void_p],
+    "weft_tiles_make": [c_void_p, POINTER(EdgeList), c_void_p, c_int64, c_int64, POINTER(Tiles)],
     "weft_conv_new": [c_void_p, c_char_p, POINTER(c_void_p)],
     "weft_conv_get": [c_void_p, POINTER(ConvInfo)],
     "weft_conv_forward": [c_void_p, c_void_p, POINTER(ConvArrays), c_void_p],

@@ -64,7 +64,7 @@ class TPProblem:
         self.path_normalization = path_normalization
         self.label, self.layout, self.signs = label or "tensor product", layout, signs_of(signs)
         self.irrep_dtype, self.weight_dtype = irrep_dtype, weight_dtype
-        self.instructions_raw = [_instruction(i) for i in instructions]
+        self.instructions_raw = paths_of(instructions)
         self._check()
 
     def _check(self) -> None:
@@ -184,8 +184,14 @@ def _variances(name: str, value: Optional[Sequence[float]], irreps: Irreps) -> O
     return numbers
 
 
+def paths_of(instructions: Any) -> List[Tuple[int, int, int, str, bool, float]]:
+    if not hasattr(instructions, "__iter__"):
+        raise bad("instructions", "a list of paths", repr(instructions))
+    return [_instruction(i) for i in instructions]
+
+
 def _instruction(i: Any) -> Tuple[int, int, int, str, bool, float]:
-    words = tuple(i)
+    words = tuple(i) if isinstance(i, (tuple, list)) else ()
     if not 5 <= len(words) <= 6:
         raise bad("instructions", "(i_in1, i_in2, i_out, mode, has_weight[, path_weight])", repr(i))
     a, b, c, mode, has, *weight = words

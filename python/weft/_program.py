@@ -224,6 +224,7 @@ class Caller:
         self._kernel = handle
         self._shapes: Dict[Any, Dict[str, tuple]] = {}  # of outputs, by those of all else
         self._held: Dict[str, Any] = {}  # what was given last, and the array that was bound for it
+        self._fixed: Dict[str, Any] = {}  # structure arrays that nobody can write to, as bound
         self._end = None
         self._begin()
 
@@ -249,6 +250,7 @@ class Caller:
         self._end = weakref.finalize(self, _free, lib.weft_args_free, self._handle)
         self._with = (*self._kernel, self._handle)
         self._bound: Set[str] = set()
+        self._fixed.clear()
         self.hold(list(self._held))
 
     def run(self, given: Mapping[str, Any], out: Any, instead: Any = None) -> Result:
@@ -347,12 +349,16 @@ class Caller:
             if had is not None and had[0] is value and name in self._bound:
                 arrays[name] = had[1]  # binding it again would be a change
                 continue
+            if name in self._bound and self._fixed.get(name) is value:
+                continue
             given = value
             if a is not None:
                 value = _array.as_input(value, a.type, a.structure, name)
             arrays[name] = self._bind(name, _check.array(name, value), a is not None and a.role == "inout")
             if name in self._held:
                 self._held[name] = given, arrays[name]
+            if a is not None and a.structure:
+                self._fixed[name] = given if _is_fixed(given) else None
             if a is not None and a.role == "inout":
                 results[name] = arrays[name]
         return results
@@ -377,6 +383,11 @@ class Caller:
         tensor = _lib.Tensor()
         check(lib.weft_args_get(self._handle, name.encode(), byref(tensor)))
         return _array.copy_of(tensor)
+
+
+def _is_fixed(array: Any) -> bool:
+    """An array that owns its elements and is read-only: they stay as they are."""
+    return isinstance(array, np.ndarray) and array.base is None and not array.flags.writeable
 
 
 def _names(what: str, words: Names) -> tuple:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, List, Optional
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -48,7 +48,7 @@ def _degrees(irreps_out: Any) -> Optional[List[int]]:
         return [irreps_out]
     if isinstance(irreps_out, (str, Irreps, Irrep)) or hasattr(type(irreps_out), "_e3nn_irreps_marker"):
         return None
-    given = list(irreps_out)
+    given = list(irreps_out) if hasattr(irreps_out, "__iter__") else [irreps_out]
     return given if all(isinstance(l, int) for l in given) else None
 
 
@@ -81,8 +81,12 @@ class SphericalHarmonics(Dropin):
         _irreps.tell(self._spec)
         hold(self, self._spec)
 
+    def _theirs(self) -> Tuple[str, str, Sequence[Any], Dict[str, Any]]:
+        return "_spherical_harmonics", "SphericalHarmonics", (
+            str(self.irreps_out), self.normalize, self.normalization, str(self.irreps_in)), {}
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        lead = as_type(x, x.dtype, "x", 3).shape[:-1]
+        lead = as_type(x, None, "x", 3).shape[:-1]
         z = run(_typed(self._spec, x.dtype), [_rows(x, lead)])[0]
         return z if len(lead) == 1 else z.reshape(*lead, self.irreps_out.dim)
 

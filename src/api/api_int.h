@@ -75,8 +75,10 @@ struct weft_ctx {
     Box *told;        /* of weft_o3_tell */
     Box *graph;       /* of weft_graph_make, which has */
     struct GeomGraph *graph_data;
+    Box *tiles; /* of weft_tiles_make */
     Box *atoms; /* of weft_atoms_make */
     Box *mask;  /* of weft_mask_make */
+    Box *map;   /* of weft_kernel_map_make */
     Box *near;  /* of weft_neighbours_find, which has */
     struct GeomNear *near_data;
     int64_t near_atoms;
@@ -254,6 +256,10 @@ struct weft_edges {
     const int64_t *place;          /* n: in the list; NULL: it was in this order */
 };
 void edges_drop(weft_edges *);
+/* A list of the caller, checked; integers as i64. */
+void edges_check(weft_ctx *, const weft_edge_list *);
+const int64_t *edges_widen(weft_ctx *, const weft_edge_list *, const void *ends, int64_t rows,
+                           const char *what);
 /* conv.c */
 void conv_drop(weft_conv *);
 

@@ -84,8 +84,10 @@ void weft_ctx_free(weft_ctx *ctx)
     box_drop(ctx->listed);
     box_drop(ctx->told);
     box_drop(ctx->graph);
+    box_drop(ctx->tiles);
     box_drop(ctx->atoms);
     box_drop(ctx->mask);
+    box_drop(ctx->map);
     box_drop(ctx->near);
     box_drop(ctx->machine_box);
     box_drop(ctx->tuned_box);

@@ -102,7 +102,7 @@ static void check_count(weft_ctx *ctx, int64_t n, const char *what)
                   LOWER_SIZE_BITS);
 }
 
-static void check_list(weft_ctx *ctx, const weft_edge_list *list)
+void edges_check(weft_ctx *ctx, const weft_edge_list *list)
 {
     api_need(ctx, list, "list");
     check_count(ctx, list->nodes, "rows");
@@ -116,6 +116,23 @@ static void check_list(weft_ctx *ctx, const weft_edge_list *list)
     }
 }
 
+const int64_t *edges_widen(weft_ctx *ctx, const weft_edge_list *list, const void *ends,
+                           int64_t rows, const char *what)
+{
+    List l = { .arena = &ctx->scratch, .n = list->n, .wide = list->type == WEFT_I64 };
+    int64_t *out;
+
+    if (list->n > 0)
+        api_need(ctx, ends, what);
+    check_ends(&l, ends, rows, what);
+    if (l.wide)
+        return ends;
+    out = arena_raw(&ctx->scratch, l.n, sizeof *out);
+    for (int64_t k = 0; k < l.n; k++)
+        out[k] = end_of(&l, ends, k);
+    return out;
+}
+
 weft_status weft_edges_new(weft_ctx *context, const weft_edge_list *list, weft_edges **out)
 {
     weft_ctx *ctx = api_ctx_of(context, TAG_CTX);
@@ -126,7 +143,7 @@ weft_status weft_edges_new(weft_ctx *context, const weft_edge_list *list, weft_e
         *out = NULL;
     API_ENTER(ctx);
     api_need(ctx, out, "out");
-    check_list(ctx, list);
+    edges_check(ctx, list);
     l = (List){ &ctx->scratch, list->nodes, list->senders, list->n, list->type == WEFT_I64,
                 list->receiver, list->sender };
     fill(&made, &l, &api_box(ctx)->arena);

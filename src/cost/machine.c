@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#define FORMAT 2 /* another number never reads an old file */
+#define FORMAT 3 /* another number never reads an old file */
 
 const char *const cost_stream_name[COST_STREAMS] = { "read", "triad", "copy", "nontemporal" };
 const char *const cost_call_name[COST_CALLS] = { "div", "sqrt", "rsqrt", "exp",     "log",
@@ -20,7 +20,10 @@ static const char *const fma_name[2] = { "f32", "f64" };
 void cost_machine_default(Machine *m, const int64_t cache[COST_LEVELS - 1], int threads)
 {
     static const double rate[COST_LEVELS] = { 100, 60, 40, 15 }, far[] = { 60, 40, 20, 5 };
-    static const double call[COST_CALLS] = { 1, 1, 0.2, 0.5, 0.1, 0.05, 0.05, 0.05, 0.4, 0.4 };
+    static const double call[2][COST_CALLS] = {
+        { 1, 1, 0.8, 3, 2, 2, 2, 2, 2, 2 }, /* in lanes of f32 */
+        { 0.5, 0.5, 0.1, 0.25, 0.05, 0.025, 0.025, 0.025, 0.2, 0.2 },
+    };
     double all = threads, shared = fmin(threads, 4);
 
     *m = (Machine){ .threads = threads, .cpu = "unknown", .isa = "unknown" };
@@ -28,10 +31,9 @@ void cost_machine_default(Machine *m, const int64_t cache[COST_LEVELS - 1], int 
     for (int t = 0; t < COST_THREADS; t++) {
         m->fma[0][t] = 50 * (t == COST_ALL ? all : 1);
         m->fma[1][t] = 25 * (t == COST_ALL ? all : 1);
-        for (int c = 0; c < COST_CALLS; c++) {
-            m->call[c][0][t] = call[c] * (t == COST_ALL ? all : 1);
-            m->call[c][1][t] = call[c] / 2 * (t == COST_ALL ? all : 1);
-        }
+        for (int c = 0; c < COST_CALLS; c++)
+            for (int wide = 0; wide < 2; wide++)
+                m->call[c][wide][t] = call[wide][c] * (t == COST_ALL ? all : 1);
         for (int l = 0; l < COST_LEVELS; l++)
             for (int s = 0; s < COST_STREAMS; s++)
                 m->stream[l][s][t] = rate[l] * (t == COST_ONE ? 1 : l < 3 ? all : fmin(shared, 2));

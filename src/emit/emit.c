@@ -12,108 +12,6 @@ void emit_line(Emit *o)
     text_f(o->out, "\n%*s", 4 * (o->indent < EMIT_INDENT ? o->indent : EMIT_INDENT), "");
 }
 
-/* Arrays, counts and searches that the text mentions, each once. */
-static void need_work(Emit *o, Buf *b)
-{
-    for (int i = 0; i < o->nwork; i++)
-        if (o->work[i] == b)
-            return;
-    o->work = arena_grow(o->p->arena, o->work, o->nwork, &o->cap_work, sizeof *o->work);
-    o->work[o->nwork++] = b;
-}
-
-static void need_array(Emit *o, Buf *b)
-{
-    EmitKernel *k = o->k;
-
-    if (b->kind == B_WORK) {
-        need_work(o, b);
-        return;
-    }
-    for (int i = 0; i < k->narray; i++)
-        if (k->array[i] == b)
-            return;
-    k->array = arena_grow(o->p->arena, k->array, k->narray, &o->cap_array, sizeof *k->array);
-    k->array[k->narray++] = b;
-}
-
-static void need_count(Emit *o, Axis *a)
-{
-    EmitKernel *k = o->k;
-
-    for (int i = 0; i < k->ncount; i++)
-        if (k->count[i] == a)
-            return;
-    k->count = arena_grow(o->p->arena, k->count, k->ncount, &o->cap_count, sizeof *k->count);
-    k->count[k->ncount++] = a;
-}
-
-static void need(Expr *e, void *ctx)
-{
-    Emit *o = ctx;
-
-    if (e->op == OP_cell)
-        need_array(o, e->buf);
-    if (e->op == OP_count)
-        need_count(o, e->axis);
-    if (e->op == OP_above) {
-        need_array(o, loop_start(o->p, e->axis));
-        need_count(o, e->axis->parent);
-    }
-    for (int k = 0; e->op == OP_find && k < e->axis->ncoord; k++)
-        if (e->axis->coord[k].kind == C_LOAD || e->axis->coord[k].kind == C_TABLE)
-            need_array(o, loop_coord(o->p, e->axis, k));
-    if (e->op == OP_find && e->k == FIND_LOOKUP)
-        need_array(o, loop_map(o->p, e->axis));
-}
-
-/* What a phase that builds an axis writes. */
-static void need_built(Emit *o, Axis *a)
-{
-    need_array(o, loop_start(o->p, a));
-    for (int k = 0; k < a->ncoord; k++)
-        need_array(o, loop_coord(o->p, a, k));
-}
-
-Buf *emit_array(const Emit *o, int i)
-{
-    return i < o->k->narray ? o->k->array[i] : o->work[i - o->k->narray];
-}
-
-/* a_X: dots become underscores, and who comes later gives way. */
-static void name_arrays(Emit *o)
-{
-    int n = o->k->narray + o->nwork;
-
-    o->array_name = arena_array(o->p->arena, n, sizeof *o->array_name);
-    for (int i = 0; i < n; i++) {
-        Text t = { .arena = o->p->arena };
-        int k = 0;
-
-        if (emit_array(o, i)->kind == B_CONST)
-            text_f(&t, "%s_", o->prefix);
-        text_f(&t, "a_%s", emit_array(o, i)->name);
-        for (char *s = t.s; *s != 0; s++)
-            *s = *s == '.' ? '_' : *s;
-        while (k < i) {
-            bool taken = strcmp(o->array_name[k], t.s) == 0;
-
-            if (taken)
-                text_char(&t, '_');
-            k = taken ? 0 : k + 1;
-        }
-        o->array_name[i] = t.s;
-    }
-}
-
-bool emit_writes(Node *const *tree, int n, const Buf *b)
-{
-    for (int i = 0; i < n; i++)
-        if (loop_writes(tree[i], b))
-            return true;
-    return false;
-}
-
 Function emit_open(Emit *o)
 {
     Arena *arena = o->p->arena;
@@ -126,9 +24,8 @@ Function emit_open(Emit *o)
     text_put(f.body, "", 0);
     o->out = f.body;
     o->indent = 1;
-    o->used = (Mention){ .size = arena_array(arena, o->p->nsize, 1),
-                         .count = arena_array(arena, o->k->ncount, 1),
-                         .array = arena_array(arena, o->k->narray + o->nwork, 1),
+    o->used = (Mention){ .serial = ++o->functions,
+                         .size = arena_array(arena, o->p->nsize, 1),
                          .fixed = arena_alloc(arena, sizeof(Text)),
                          .known = arena_alloc(arena, sizeof(Memo)) };
     *o->used.fixed = (Text){ .arena = arena };
@@ -154,22 +51,29 @@ static void emit_size(Text *out, const Size *s)
         text_f(out, "\n    const int64_t n_%s = weft_size[%d];", s->name, s->id);
 }
 
-void emit_body(Emit *o, Text *out, const Function *f, Node *const *tree, int n)
+void emit_body(Emit *o, Text *out, Function *f, Node *const *tree, int n)
 {
+    Places *counts = &f->used.count, *arrays = &f->used.array;
+
+    emit_sort(counts);
+    emit_sort(arrays);
+    emit_find_stores(o, &o->stored, tree, n);
     for (int i = 0; i < o->p->nsize; i++)
         if (f->used.size[i])
             emit_size(out, o->p->size[i]);
-    for (int i = 0; i < o->k->ncount; i++)
-        if (f->used.count[i])
-            text_f(out, "\n    const int64_t n_%s = weft_size[%d];", o->k->count[i]->name,
-                   o->p->nsize + i);
+    for (int i = 0; i < counts->n; i++)
+        text_f(out, "\n    const int64_t n_%s = weft_size[%d];",
+               o->k->count[counts->at[i]]->name, o->p->nsize + counts->at[i]);
     if (f->used.fixed->n > 0)
         text_put(out, f->used.fixed->s, f->used.fixed->n);
-    for (int i = 0; i < o->k->narray + o->nwork; i++)
-        if (f->used.array[i] && emit_array(o, i)->kind != B_CONST)
+    for (int i = 0; i < arrays->n; i++) {
+        const Buf *b = emit_array(o, arrays->at[i]);
+
+        if (b->kind != B_CONST)
             text_f(out, "\n    %s%s *restrict %s = weft_array[%d];",
-                   emit_writes(tree, n, emit_array(o, i)) ? "" : "const ",
-                   emit_ctype(emit_array(o, i)->type), o->array_name[i], i);
+                   emit_is_stored(o, &o->stored, b) ? "" : "const ", emit_ctype(b->type),
+                   o->array_name[arrays->at[i]], arrays->at[i]);
+    }
     if (out->n + f->body->n > EMIT_MOST)
         ir_throw(o->p, ST_LIMIT, "a kernel of more than %d MB of C", EMIT_MOST >> 20);
     text_put(out, f->body->s, f->body->n);
@@ -552,27 +456,25 @@ static void declare_near(Expr *e, void *ctx)
 }
 
 /* Arrays that iterations have are the function's own, at the end of its list of arrays. */
-static void put_work(Emit *o, const Node *phase)
+static void put_work(Emit *o)
 {
+    const Places *own = &o->phase_stored.work;
     int n = o->k->narray;
-    bool any = false;
 
-    for (int i = 0; i < o->nwork; i++)
-        any = any || loop_writes(phase, o->work[i]);
-    if (!any)
+    if (own->n == 0)
         return;
     text_f(o->out, "\n    void *weft_own[%d];", n + o->nwork);
-    for (int i = 0; i < o->nwork; i++)
-        if (loop_writes(phase, o->work[i]))
-            text_f(o->out, "\n    _Alignas(%d) %s weft_room_%d[%lld];", EMIT_LINE,
-                   emit_ctype(o->work[i]->type), i,
-                   (long long)ir_const_total(o->work[i]->full[o->work[i]->nfull - 1]));
+    for (int i = 0; i < own->n; i++) {
+        const Buf *b = o->work[own->at[i]];
+
+        text_f(o->out, "\n    _Alignas(%d) %s weft_room_%d[%lld];", EMIT_LINE, emit_ctype(b->type),
+               own->at[i], (long long)ir_const_total(b->full[b->nfull - 1]));
+    }
     if (n > 0)
         text_f(o->out, "\n    for (int i = 0; i < %d; i++)\n        weft_own[i] = weft_array[i];",
                n);
-    for (int i = 0; i < o->nwork; i++)
-        if (loop_writes(phase, o->work[i]))
-            text_f(o->out, "\n    weft_own[%d] = weft_room_%d;", n + i, i);
+    for (int i = 0; i < own->n; i++)
+        text_f(o->out, "\n    weft_own[%d] = weft_room_%d;", n + own->at[i], own->at[i]);
     text_str(o->out, "\n    weft_array = weft_own;");
 }
 
@@ -591,6 +493,7 @@ static void emit_phase(Emit *o, Node *n, int i)
     *f = (EmitPhase){ .name = name.s,
                       .parallel = n->kind == N_FOR && n->how == FOR_PARALLEL,
                       .why = n->why };
+    emit_find_stores(o, &o->phase_stored, &n, 1);
     note_assigned(o, n);
     note_names(o, n, &(Around){ 0 });
     o->phase = n;
@@ -610,11 +513,31 @@ static void emit_phase(Emit *o, Node *n, int i)
     text_put(o->out, parts.s, parts.n);
     text_f(o->out, "\n\n/* %s */\nint64_t %s(WEFT_ARGS)\n{\n    int64_t fault = 0;",
            n->label != NULL ? n->label : "", f->name);
-    put_work(o, n);
+    put_work(o);
     emit_body(o, o->out, &fn, &n, 1);
     if (has_stream(n)) /* whoever waits for the phase reads what it stored */
         text_str(o->out, "\n    WEFT_FENCE;");
     text_str(o->out, "\n    return fault;\n}");
+}
+
+static void see_function(Expr *e, void *ctx)
+{
+    *(bool *)ctx = *(bool *)ctx || (e->op >= OP_exp && e->op <= OP_silu);
+}
+
+static void put_headers(Emit *o, Node *const *phase, int n)
+{
+    bool calls = false, builds = false;
+    Memo met = { 0 };
+
+    for (int i = 0; i < n; i++) {
+        loop_visit(o->p, phase[i], see_function, &calls, &met);
+        builds = builds || loop_builds(phase[i]) != NULL;
+    }
+    if (calls)
+        text_f(o->out, "\n%s", emit_elementary_h);
+    if (builds)
+        text_f(o->out, "\n%s", emit_set_h);
 }
 
 EmitKernel *emit_functions(Text *out, Prog *p, Node *const *phase, int n, const char *prefix)
@@ -628,26 +551,17 @@ EmitKernel *emit_functions_cut(Text *out, Prog *p, Node *const *phase, int n, co
     EmitKernel *k = arena_alloc(p->arena, sizeof *k);
     Emit o = { .p = p, .out = out, .k = k, .prefix = prefix, .most = most, .regs = 1 };
     Finders f = { .o = &o };
-    Memo met = { 0 }, again = { 0 };
+    Memo again = { 0 };
 
     k->phase = arena_array(p->arena, n, sizeof *k->phase);
     k->nphase = n;
-    for (int i = 0; i < n; i++) {
-        loop_visit(p, phase[i], need, &o, &met);
-        if (loop_builds(phase[i]) != NULL)
-            need_built(&o, loop_builds(phase[i]));
-    }
-    name_arrays(&o);
+    emit_need(&o, phase, n);
     for (int i = 0; i < FIND_COUNT; i++)
         f.done[i] = arena_array(p->arena, p->naxis, sizeof *f.done[i]);
     o.assigned = arena_array(p->arena, p->nlocal, sizeof *o.assigned);
     o.hides = arena_array(p->arena, p->nlocal, sizeof *o.hides);
     o.nlocal = p->nlocal;
-    for (int i = 0; i < n; i++)
-        if (loop_builds(phase[i]) != NULL) {
-            text_f(out, "\n%s", emit_set_h);
-            break;
-        }
+    put_headers(&o, phase, n);
     for (int i = 0; i < k->narray; i++)
         if (k->array[i]->kind == B_CONST)
             emit_constant(&o, i);

@@ -46,9 +46,10 @@ EmitKernel *emit_functions_cut(Text *, Prog *, Node *const *phase, int n, const 
 EmitKernel *emit_c(Text *, Prog *, Node *const *phase, int n, const char *heading);
 
 extern const char emit_simd_h[]; /* the header of vector types that the text begins with */
-extern const char emit_set_h[];  /* of sets; emit_functions prints it where one is needed */
+/* Functions of floats, and sets: emit_functions prints them where they are needed. */
+extern const char emit_elementary_h[], emit_set_h[];
 /* Makes what a plan has: after emit_simd_h; what formats need more, after that. */
 extern const char emit_plan_h[], emit_convert_h[];
-extern const char emit_probe_h[]; /* phases that measure a machine, to stand after emit_simd_h */
+extern const char emit_probe_h[]; /* phases that measure a machine: after the first two */
 
 #endif

@@ -81,16 +81,6 @@ void emit_local(Emit *o, const Local *l)
         text_f(o->out, "_%d", o->reg);
 }
 
-void emit_array_name(Emit *o, const Buf *b)
-{
-    int i = 0;
-
-    while (emit_array(o, i) != b)
-        i++;
-    o->used.array[i] = true;
-    text_str(o->out, o->array_name[i]);
-}
-
 /* The place of the first lane; a local that is assigned. */
 void emit_place(Emit *o, Expr *cell)
 {
@@ -231,17 +221,6 @@ static void put_find(Emit *o, Expr *e)
     text_char(o->out, ')');
 }
 
-/* The positions of an axis. */
-static void put_count(Emit *o, const Axis *a)
-{
-    int i = 0;
-
-    while (o->k->count[i] != a)
-        i++;
-    o->used.count[i] = true;
-    text_f(o->out, "n_%s", a->name);
-}
-
 static void put_above(Emit *o, Expr *e)
 {
     Buf *start = loop_start(o->p, e->axis);
@@ -249,7 +228,7 @@ static void put_above(Emit *o, Expr *e)
     text_f(o->out, "weft_above_%s(", ir_type[start->type].name);
     emit_array_name(o, start);
     text_str(o->out, ", ");
-    put_count(o, e->axis->parent);
+    emit_count_name(o, e->axis->parent);
     text_str(o->out, ", ");
     emit_expr(o, e->arg[0], L_SELECT);
     text_char(o->out, ')');
@@ -453,7 +432,7 @@ static void put_value(Emit *o, Expr *e, enum Level least)
         o->used.size[e->size->id] = true;
         text_f(o->out, "n_%s", e->size->name);
         break;
-    case OP_count: put_count(o, e->axis); break;
+    case OP_count: emit_count_name(o, e->axis); break;
     case OP_local: emit_local(o, e->local); break;
     case OP_cell: put_cell(o, e); break;
     case OP_find: put_find(o, e); break;

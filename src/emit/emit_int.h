@@ -10,11 +10,22 @@
 enum { EMIT_MOST = 32 << 20, EMIT_LINE = 64 }; /* bytes of C; of a cache line */
 enum { EMIT_INDENT = 16 };                     /* the deepest block that is indented */
 
+typedef struct Places { /* of arrays or counts among a function's arguments */
+    int *at, n, cap;
+} Places;
+
 typedef struct Mention { /* what a function mentions */
-    bool *size, *count, *array; /* by place in Prog.size, EmitKernel.count and .array */
-    Text *fixed;                /* declarations of what is computed from sizes alone, */
-    Memo *known;                /* and what has one */
+    int serial;          /* of the function */
+    bool *size;          /* by place in Prog.size */
+    Places count, array; /* see emit_sort */
+    Text *fixed;         /* declarations of what is computed from sizes alone, */
+    Memo *known;         /* and what has one */
 } Mention;
+
+typedef struct Stored { /* the arrays that a list of nodes writes */
+    int *by, serial; /* by place: the serial of the last list that writes it */
+    Places work;     /* of those among Emit.work */
+} Stored;
 
 typedef struct Strides Strides; /* emit_stride.c */
 
@@ -29,10 +40,13 @@ typedef struct Emit {
     const char *prefix; /* of what is visible outside a function */
     EmitKernel *k;
     int cap_array, cap_count;
+    int *place[2], cap_place[2]; /* of an array, and 1, by Buf.id; those from LOOP_OWN on apart */
+    int *count_place;            /* of a count, and 1, by Axis.id */
+    int *noted_array, *noted_count, functions; /* by place: the last function that mentions it */
+    Stored stored, phase_stored; /* the second: by the phase that is being written */
     Buf **work; /* that iterations have: they follow k->array wherever arrays are counted */
     int nwork, cap_work;
     const char **array_name; /* by place in k->array, then in work */
-    int cap_name;
     bool *assigned; /* by Local.id: a register, not a constant */
     bool *hides;    /* by Local.id: one around it has the same name; */
     int nlocal;     /* of those of the tree */
@@ -64,8 +78,15 @@ bool emit_is_vector(Emit *, Expr *);                /* has a value for each lane
 bool emit_in_lanes(const Emit *, const Local *);    /* holds one */
 void emit_local(Emit *, const Local *);
 void emit_local_name(const Emit *, Text *to, const Local *); /* of all registers at once */
+
+/* emit_array.c */
+void emit_need(Emit *, Node *const *phase, int n); /* finds what the text will mention */
 void emit_array_name(Emit *, const Buf *);
-Buf *emit_array(const Emit *, int place); /* emit.c: of all arrays that the text mentions */
+void emit_count_name(Emit *, const Axis *); /* the positions of an axis */
+Buf *emit_array(const Emit *, int place);   /* of all arrays that the text mentions */
+void emit_sort(Places *);                   /* each once, in ascending order */
+void emit_find_stores(Emit *, Stored *, Node *const *tree, int n);
+bool emit_is_stored(Emit *, const Stored *, const Buf *);
 
 /* emit_find.c: the function that searches an axis so. */
 void emit_finder(Emit *, Axis *, FindHow);
@@ -108,8 +129,7 @@ typedef struct Function {
 } Function;
 Function emit_open(Emit *);
 void emit_close(Emit *, Function *);
-void emit_body(Emit *, Text *out, const Function *, Node *const *tree, int n);
-bool emit_writes(Node *const *tree, int n, const Buf *);
+void emit_body(Emit *, Text *out, Function *, Node *const *tree, int n);
 void emit_line(Emit *);
 void emit_block(Emit *, Node *const *body, int n); /* in braces */
 void emit_nodes(Emit *, Node *const *, int n);

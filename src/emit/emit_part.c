@@ -109,11 +109,6 @@ static void note_use(Expr *e, void *ctx)
     s->local[e->local->id] = e->local;
 }
 
-static bool is_array_read_only(const Parts *s, const Buf *b)
-{
-    return !emit_writes(&s->o->phase, 1, b);
-}
-
 typedef struct Fixed {
     const Parts *s;
     bool fixed;
@@ -127,7 +122,7 @@ static void see_fixed(Expr *e, void *ctx)
         (f->s->def[e->local->id] != OUTSIDE || f->s->o->assigned[e->local->id]))
         f->fixed = false;
     if (e->op == OP_find || e->op == OP_above ||
-        (e->op == OP_cell && !is_array_read_only(f->s, e->buf)))
+        (e->op == OP_cell && emit_is_stored(f->s->o, &f->s->o->phase_stored, e->buf)))
         f->fixed = false;
 }
 
@@ -162,9 +157,13 @@ static void find_lives(Parts *s)
         if (id < 0)
             continue;
         s->again[id] = is_read_again(s, s->node[i]);
-        for (int k = i + 1; k <= s->last[id] && !s->again[id]; k++)
-            s->live[k]++;
+        if (!s->again[id] && s->last[id] > i) {
+            s->live[i + 1]++;
+            s->live[s->last[id] + 1]--;
+        }
     }
+    for (int i = 1; i <= s->n; i++) /* until now: what begins to live less what ends */
+        s->live[i] += s->live[i - 1];
 }
 
 static void add_segment(Parts *s, int from, int to, bool inlined)

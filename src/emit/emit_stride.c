@@ -12,7 +12,8 @@ typedef struct Cells { /* elements of a loop body, each once */
     Expr **cell;
     LoopIndex *x;
     int *square, *window;
-    bool *done; /* loaded; stored */
+    bool *begins; /* a square */
+    bool *done;   /* loaded; stored */
     int n, cap;
 } Cells;
 
@@ -81,6 +82,7 @@ static void place(Emit *o, Cells *c, int lanes)
 {
     c->square = arena_array(o->p->arena, c->n, sizeof *c->square);
     c->window = arena_array(o->p->arena, c->n, sizeof *c->window);
+    c->begins = arena_array(o->p->arena, c->n, sizeof *c->begins);
     c->done = arena_array(o->p->arena, c->n, sizeof *c->done);
     loop_columns(o->p, c->x, c->n, lanes, c->square);
     loop_windows(o->p, c->x, c->n, c->window);
@@ -89,6 +91,9 @@ static void place(Emit *o, Cells *c, int lanes)
             c->square[i] = -1;
         else if (c->square[i] >= 0)
             drop_window(c, c->window[i]);
+    for (int i = 0; i < c->n; i++)
+        if (c->square[i] >= 0)
+            c->begins[c->square[i]] = true;
 }
 
 typedef struct Loads {
@@ -101,7 +106,7 @@ static void see_load(Expr *e, void *ctx)
     Loads *l = ctx;
 
     if (e->op == OP_cell && ir_is_float(e) &&
-        !emit_writes(l->s->loop->body, l->s->loop->nbody, e->buf))
+        !emit_is_stored(l->o, &l->o->stored, e->buf))
         add(l->o, &l->s->load, e, l->s->loop->local);
 }
 
@@ -122,6 +127,7 @@ static Strides *strides_of(Emit *o, const Node *loop)
     Memo met = { 0 };
 
     *s = (Strides){ .loop = loop };
+    emit_find_stores(o, &o->stored, loop->body, loop->nbody);
     for (int i = 0; i < loop->nbody; i++) {
         const Node *n = loop->body[i];
 
@@ -219,11 +225,10 @@ static bool is_whole(const Emit *o, const Cells *c, int first, int last)
 static void store_squares(Emit *o, const Cells *c, int i)
 {
     for (int first = 0; first < c->n; first++) {
-        bool begins = false;
+        int64_t after = c->x[i].constant - c->x[first].constant;
 
-        for (int k = 0; k < c->n && !begins; k++)
-            begins = c->square[k] == first;
-        if (!begins || !loop_is_near(&c->x[first], &c->x[i]) || !is_whole(o, c, first, i))
+        if (!c->begins[first] || after < 0 || after >= o->step ||
+            !loop_is_near(&c->x[first], &c->x[i]) || !is_whole(o, c, first, i))
             continue;
         open_square(o, c, first, "rows");
         for (int k = 0; k < o->step; k++)

@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * What measures a machine: loops that one resource bounds, as phases of a kernel, to stand after
- * simd.h.  Written by hand, so that the limits of a machine do not depend on what the compiler of
+ * simd.h and elementary.h.  Written by hand, so that the limits of a machine do not depend on what the compiler of
  * programs makes of them.  A range is of parts, each a thread's own share of the arrays.
  *
  *     arrays  a, b, c: f32, or f64 for functions of doubles; index: i32; sink: f32, 16 a part
@@ -172,12 +172,15 @@ int64_t probe_gather(WEFT_ARGS)
     }
 #define PROBE_GET(p) (*(p))
 #define PROBE_PUT(p, v) (*(p) = (v))
-#define PROBE_ONE_BY_ONE(name)                                                   \
-    PROBE_CALL(name, f32, float, 1, PROBE_GET, PROBE_PUT, weft_##name##_f32)     \
+#define PROBE_LANES_OF(name, type, element, LOAD, STORE, F) \
+    PROBE_CALL(name, type, element, (int64_t)(WEFT_BYTES / sizeof(element)), LOAD, STORE, F)
+#define PROBE_IN_LANES(name, F32, F64)                                     \
+    PROBE_LANES_OF(name, f32, float, WEFT_LOAD_F32, WEFT_STORE_F32, F32)   \
+    PROBE_LANES_OF(name, f64, double, WEFT_LOAD_F64, WEFT_STORE_F64, F64)
+/* In lanes of f32; f64 has the library's function. */
+#define PROBE_BY_TYPE(name)                                                              \
+    PROBE_LANES_OF(name, f32, float, WEFT_LOAD_F32, WEFT_STORE_F32, weft_##name##_vf32)  \
     PROBE_CALL(name, f64, double, 1, PROBE_GET, PROBE_PUT, weft_##name##_f64)
-#define PROBE_IN_LANES(name, F32, F64)                                                       \
-    PROBE_CALL(name, f32, float, WEFT_BYTES / 4, WEFT_LOAD_F32, WEFT_STORE_F32, F32)         \
-    PROBE_CALL(name, f64, double, WEFT_BYTES / 8, WEFT_LOAD_F64, WEFT_STORE_F64, F64)
 #define PROBE_DIV_F32(x) (WEFT_SPLAT_F32(1.0f) / (x))
 #define PROBE_DIV_F64(x) (WEFT_SPLAT_F64(1.0) / (x))
 
@@ -186,8 +189,8 @@ PROBE_IN_LANES(sqrt, weft_sqrt_vf32, weft_sqrt_vf64)
 PROBE_IN_LANES(exp, weft_exp_vf32, weft_exp_vf64)
 PROBE_IN_LANES(sigmoid, weft_sigmoid_vf32, weft_sigmoid_vf64)
 PROBE_IN_LANES(silu, weft_silu_vf32, weft_silu_vf64)
-PROBE_ONE_BY_ONE(rsqrt)
-PROBE_ONE_BY_ONE(log)
-PROBE_ONE_BY_ONE(sin)
-PROBE_ONE_BY_ONE(cos)
-PROBE_ONE_BY_ONE(tanh)
+PROBE_BY_TYPE(rsqrt)
+PROBE_BY_TYPE(log)
+PROBE_BY_TYPE(sin)
+PROBE_BY_TYPE(cos)
+PROBE_BY_TYPE(tanh)

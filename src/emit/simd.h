@@ -20,6 +20,9 @@
 #include <arm_neon.h>
 #else
 #define WEFT_BYTES 16
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 #endif
 
 #if !defined(__clang__) /* what lives over the cuts of a long list, gcc cannot follow */
@@ -213,6 +216,12 @@ WEFT_FN weft_vf64 weft_sqrt_vf64(weft_vf64 x) { return (weft_vf64)_mm512_sqrt_pd
 #elif defined(__AVX__) && WEFT_BYTES == 32
 WEFT_FN weft_vf32 weft_sqrt_vf32(weft_vf32 x) { return (weft_vf32)_mm256_sqrt_ps((__m256)x); }
 WEFT_FN weft_vf64 weft_sqrt_vf64(weft_vf64 x) { return (weft_vf64)_mm256_sqrt_pd((__m256d)x); }
+#elif defined(__SSE2__) && WEFT_BYTES == 16
+WEFT_FN weft_vf32 weft_sqrt_vf32(weft_vf32 x) { return (weft_vf32)_mm_sqrt_ps((__m128)x); }
+WEFT_FN weft_vf64 weft_sqrt_vf64(weft_vf64 x) { return (weft_vf64)_mm_sqrt_pd((__m128d)x); }
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+WEFT_FN weft_vf32 weft_sqrt_vf32(weft_vf32 x) { return (weft_vf32)vsqrtq_f32((float32x4_t)x); }
+WEFT_FN weft_vf64 weft_sqrt_vf64(weft_vf64 x) { return (weft_vf64)vsqrtq_f64((float64x2_t)x); }
 #else
 WEFT_LANES(sqrt_vf32, float, 32, weft_vf32, sqrtf)
 WEFT_LANES(sqrt_vf64, double, 64, weft_vf64, sqrt)
@@ -341,77 +350,6 @@ WEFT_FN float weft_abs_f32(float x) { return fabsf(x); }
 WEFT_FN double weft_abs_f64(double x) { return fabs(x); }
 WEFT_FN float weft_sign_f32(float x) { return (float)((x > 0) - (x < 0)); }
 WEFT_FN double weft_sign_f64(double x) { return (x > 0) - (x < 0); }
-
-#define WEFT_FUNCTION(name, expr) \
-    WEFT_FN double weft_##name##_f64(double x) { return expr; } \
-    WEFT_FN float weft_##name##_f32(float y) { double x = (double)y; return (float)(expr); }
-WEFT_FUNCTION(exp, exp(x))
-WEFT_FUNCTION(log, log(x))
-WEFT_FUNCTION(sqrt, sqrt(x))
-WEFT_FUNCTION(rsqrt, 1 / sqrt(x))
-WEFT_FUNCTION(sin, sin(x))
-WEFT_FUNCTION(cos, cos(x))
-WEFT_FUNCTION(tanh, tanh(x))
-WEFT_FUNCTION(sigmoid, 1 / (1 + exp(-x)))
-WEFT_FUNCTION(silu, x *(1 / (1 + exp(-x))))
-
-/* The same in lanes, of doubles: floats are rounded once, at the end.  e^x is 2^n e^r with |r|
- * below ln(2)/2: n are the last bits of a sum that is so large, and of the series of e^r there are
- * as many terms as the type asks for. */
-typedef float weft_hf32 __attribute__((vector_size(WEFT_BYTES / 2)));
-enum { WEFT_TERMS_F32 = 9, WEFT_TERMS_F64 = 13 };
-
-WEFT_FN weft_vf64 weft_more(weft_vf64 a, weft_vf64 b, weft_vf64 c)
-{
-#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
-    return weft_fma_vf64(a, b, c);
-#else
-    return a * b + c;
-#endif
-}
-
-WEFT_FN weft_vf64 weft_power(weft_vi64 n) { return (weft_vf64)((n + 1023) << 52); }
-
-WEFT_FN weft_vf64 weft_raise(weft_vf64 x, int terms)
-{
-    static const double term[] = { 1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800,
-                                   1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720,
-                                   1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1, 1 };
-    const weft_vf64 large = WEFT_SPLAT_F64(0x1.8p52);
-    weft_vf64 t, n, sum;
-    weft_vi64 whole, half;
-
-    x = weft_max_vf64(weft_min_vf64(x, WEFT_SPLAT_F64(710)), WEFT_SPLAT_F64(-750));
-    t = weft_more(x, WEFT_SPLAT_F64(1.4426950408889634), large);
-    n = t - large;
-    x = weft_more(n, WEFT_SPLAT_F64(-6.93147180369123816490e-01), x); /* n times it is exact */
-    x = weft_more(n, WEFT_SPLAT_F64(-1.90821492927058770002e-10), x);
-    sum = WEFT_SPLAT_F64(term[WEFT_TERMS_F64 - terms]);
-    for (int i = WEFT_TERMS_F64 - terms + 1; i <= WEFT_TERMS_F64; i++)
-        sum = weft_more(sum, x, WEFT_SPLAT_F64(term[i]));
-    whole = (weft_vi64)t - (weft_vi64)large;
-    half = whole >> 1;
-    return sum * weft_power(half) * weft_power(whole - half); /* 2^n may be no double */
-}
-
-#define WEFT_IN_LANES(name, expr) \
-    WEFT_FN weft_vf64 weft_##name##_to(weft_vf64 x, int terms) { return expr; } \
-    WEFT_FN weft_vf64 weft_##name##_vf64(weft_vf64 x) \
-    { \
-        return weft_##name##_to(x, WEFT_TERMS_F64); \
-    } \
-    WEFT_FN weft_vf32 weft_##name##_vf32(weft_vf32 x) \
-    { \
-        union { weft_vf32 v; weft_hf32 half[2]; } u = { x }; \
-        for (int i = 0; i < 2; i++) { \
-            weft_vf64 y = __builtin_convertvector(u.half[i], weft_vf64); \
-            u.half[i] = __builtin_convertvector(weft_##name##_to(y, WEFT_TERMS_F32), weft_hf32); \
-        } \
-        return u.v; \
-    }
-WEFT_IN_LANES(exp, weft_raise(x, terms))
-WEFT_IN_LANES(sigmoid, 1 / (1 + weft_raise(-x, terms)))
-WEFT_IN_LANES(silu, x * (1 / (1 + weft_raise(-x, terms))))
 
 /* Winners of max= and min=: the first stays, NaN wins. */
 #define WEFT_WINS(name, type, cmp) \

@@ -24,6 +24,32 @@ void geom_graph(Arena *, const char *spec, GeomGraph *out);
 /* From n entries (row, col) in any order, below out->m and out->n: sorted, each place once. */
 void geom_graph_of(Arena *, const int64_t *row, const int64_t *col, int64_t n, GeomGraph *out);
 
+/* edges.c: structures of graph operators, from n edges in any order. */
+typedef struct GeomList {
+    int64_t nodes, senders, n;        /* receivers are below nodes */
+    const int64_t *receiver, *sender; /* n each */
+} GeomList;
+
+/* Entries by receiver, those of a receiver in the order of the list: start has nodes + 1 elements,
+ * sender and at (the number in the list) have n.  With loops != 0 each node that receives and sends has
+ * an entry from itself, the last of its row, numbered n + node: 1, every edge of the list from a node to itself is left
+ * out; 2, the last of those of a node takes the place of the new one.  What is left out is in a row
+ * more, after all others, so start has nodes + 2 elements, and the others
+ * n + the smaller of nodes and senders. */
+void geom_rows(Arena *, const GeomList *, int loops, int64_t *start, int64_t *sender, int64_t *at);
+
+/* Pairs (relation, receiver) of edges, by relation, then receiver, in tiles of `tile` pairs of one
+ * relation; pairs that fill up a tile have no edges. */
+typedef struct GeomTiles {
+    int64_t tiles, pairs;         /* pairs: those with edges */
+    int64_t *relation;            /* of each tile */
+    int64_t *start, *sender, *at; /* edges by place of their pair: tiles * tile + 1, n, n */
+    int64_t *first, *place;       /* by receiver the places of its pairs: nodes + 1, pairs */
+} GeomTiles;
+/* At least `least` tiles: those that are not needed come last, of relation 0, without edges. */
+void geom_tiles(Arena *, const GeomList *, const int64_t *type, int64_t relations, int64_t tile,
+                int64_t least, GeomTiles *out);
+
 /* atoms.c: atoms in a cell.  The vectors of the cell are its rows; one that is not periodic is not
  * looked at. */
 typedef struct GeomAtoms {
@@ -95,5 +121,44 @@ void geom_mask(Arena *, const GeomMaskIn *, GeomMask *out);
 
 /* n random numbers below 2^31. */
 void geom_random(uint64_t seed, int64_t n, int64_t *out);
+
+/* voxels.c: the kernel map of a sparse convolution.  A pair is an offset k of the kernel, an output
+ * and an input with, in each dimension,
+ *     input = output * stride + k * dilation - padding,
+ * or with the two exchanged when it is transposed.  Offsets are numbered with the last dimension
+ * fastest.  Outputs are the inputs (subm), or all places that a pair reaches, in order of batch
+ * index and coordinates.  The same for any number of threads. */
+enum { GEOM_KERNEL = 64 };          /* the largest size of a kernel in one dimension */
+#define GEOM_FAR ((int64_t)1 << 40) /* coordinates and sizes are below */
+
+typedef struct GeomVoxels {
+    int64_t n;
+    bool wide; /* coordinates are i64, else i32 */
+    const void *coord; /* n x 4: batch index, three coordinates */
+    int64_t batch, shape[3]; /* of the grid; 0: no bound */
+    bool subm, transposed;
+    int64_t kernel[3], stride[3], padding[3], dilation[3];
+    int64_t extra[3]; /* places more in the output grid of a transposed one */
+    int64_t strip;    /* outputs of a strip */
+} GeomVoxels;
+
+/* Groups are a strip of outputs and an offset that it has pairs of. */
+typedef struct GeomMap {
+    int64_t in, out, offsets, strip, strips, groups, pairs;
+    int64_t shape[3];       /* of the output grid; 0: no bound */
+    int64_t *coord;         /* out x 4 */
+    int32_t *group_start;   /* strips + 1 */
+    int32_t *offset;        /* by group */
+    int32_t *pair_start;    /* groups + 1 */
+    int32_t *row, *input;   /* by pair: the output's place in its strip, and the input */
+} GeomMap;
+
+/* Throws ST_ARG for voxels that repeat or lie outside the grid, ST_LIMIT. */
+void geom_kernel_map(Arena *keep, Arena *scratch, const GeomPool *, const GeomVoxels *,
+                     GeomMap *out);
+
+/* strips.c: the same pairs with inputs and outputs exchanged.  Coordinates and shape are not looked
+ * at and not set. */
+void geom_map_turn(Arena *keep, Arena *scratch, const GeomMap *from, GeomMap *to);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What the files of the neighbour list share: lattice.c makes the brick, images.c the images of all
- * atoms around it and the bins they are in, near.c finds the pairs. */
+ * What the files of the neighbour list share: lattice.c makes the brick, images.c the images of
+ * all atoms around it and the bins they are in, near.c finds the pairs. */
 #ifndef WEFT_NEAR_INT_H
 #define WEFT_NEAR_INT_H
 
@@ -64,5 +64,8 @@ static inline int64_t near_cut(int64_t n, int64_t blocks, int64_t b)
     return n / blocks * b + (b < n % blocks ? b : n % blocks);
 }
 void near_each(const GeomPool *, int64_t n, void (*task)(void *arg, int64_t b), void *arg);
+
+/* strips.c: groups and pairs of a map, from the input of each output and offset, -1 for none. */
+void geom_strips_of(Arena *keep, Arena *scratch, const GeomPool *, const int32_t *input, GeomMap *);
 
 #endif

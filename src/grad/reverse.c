@@ -31,6 +31,8 @@ typedef struct Reverse {
     int n, cap;
     Memo met, depends;
     Part **part; /* of the old program's nodes, by id: of their cotangents */
+    int *reads;  /* by Buf.id: the accesses to it that have a cotangent, */
+    int *done;   /* and those of them that have their gradient */
 } Reverse;
 
 /* Children first, the last one first; turned around at the end. */
@@ -190,21 +192,25 @@ static bool complete(Reverse *r, Expr *e)
     return all.x != NULL;
 }
 
-/* An access that holds the value of a node: the result of one of the assigns; or NULL. */
-static Expr *result_of(const Reverse *r, const Expr *e)
+/* The accesses that hold the value of a node: the result of an assign, the first that has one. */
+static Memo find_results(Reverse *r)
 {
-    Expr *same = NULL;
+    Memo result = { 0 };
 
-    for (int i = 0; i < r->na && same == NULL; i++)
-        if (r->a[i]->value == e)
-            same = grad_result(r->g, r->a[i]);
-    return same;
+    for (int i = 0; i < r->na; i++) {
+        Expr **known = ir_memo(r->g->p, &result, r->a[i]->value);
+
+        if (*known == NULL)
+            *known = grad_result(r->g, r->a[i]);
+    }
+    return result;
 }
 
 /* From the roots down, so that each node is complete before its arguments. */
 static void propagate(Reverse *r)
 {
     Grad *g = r->g;
+    Memo result = find_results(r);
 
     for (int i = 0; i < r->na; i++) {
         const Expr *out = r->a[i]->out;
@@ -213,7 +219,7 @@ static void propagate(Reverse *r)
                    ir_load(g->p, g->dual[out->buf->id], out->arg, out->nargs), NULL);
     }
     for (int i = 0; i < r->n; i++) {
-        Expr *e = r->node[i], *same = result_of(r, e);
+        Expr *e = r->node[i], *same = *ir_memo(g->p, &result, e);
 
         if (!complete(r, e) || e->op == OP_load)
             continue;
@@ -224,21 +230,28 @@ static void propagate(Reverse *r)
     }
 }
 
-/* How many different accesses to the buffer of e have a cotangent, and which of them e is. */
-static int occurrence(const Reverse *r, Expr *e)
+/* The number of an access among those to its buffer that have a cotangent; 0 if it is the only one.
+ * Gradients are made in the order of these numbers. */
+static int occurrence(Reverse *r, const Buf *b)
 {
-    int count = 0, which = 0;
+    int which = ++r->done[b->id];
 
-    for (int i = 0; i < r->n; i++) {
-        Expr *f = r->node[i];
+    return r->reads[b->id] > 1 ? which : 0;
+}
 
-        if (f->op != OP_load || f->buf != e->buf || r->part[f->id] == NULL)
-            continue;
-        count++;
-        if (f == e)
-            which = count;
-    }
-    return count > 1 ? which : 0;
+static bool has_gradient(const Reverse *r, const Expr *e)
+{
+    return e->op == OP_load && r->part[e->id] != NULL;
+}
+
+static void count_reads(Reverse *r)
+{
+    for (int i = 0; i < r->n; i++)
+        if (has_gradient(r, r->node[i]))
+            r->reads[r->node[i]->buf->id] = r->done[r->node[i]->buf->id] = 0;
+    for (int i = 0; i < r->n; i++)
+        if (has_gradient(r, r->node[i]))
+            r->reads[r->node[i]->buf->id]++;
 }
 
 static Assign gradient(Reverse *r, Expr *load, Expr *guard)
@@ -247,7 +260,7 @@ static Assign gradient(Reverse *r, Expr *load, Expr *guard)
     const Part *part = r->part[load->id];
     Assign d = { .op = A_ADD };
 
-    d.label = grad_label(g, r->a[0]->label, load->buf->name, occurrence(r, load));
+    d.label = grad_label(g, r->a[0]->label, load->buf->name, occurrence(r, load->buf));
     d.out = ir_load(g->p, g->dual[load->buf->id], load->arg, load->nargs);
     d.value = grad_tidy(g, part->x);
     d.guard = grad_and(g, guard, part->total && is_plain(load) ? NULL : part->when);
@@ -308,8 +321,9 @@ static void gradients_of_roots(Reverse *r, List *out)
     find_nodes(r);
     guard = grad_and(g, r->a[0]->guard, grad_winner(g, r->a[0]));
     propagate(r);
+    count_reads(r);
     for (int i = 0; i < r->n; i++) {
-        if (r->node[i]->op != OP_load || r->part[r->node[i]->id] == NULL)
+        if (!has_gradient(r, r->node[i]))
             continue;
         out->a = arena_grow(g->p->arena, out->a, out->n, &out->cap, sizeof *out->a);
         out->a[out->n++] = gradient(r, r->node[i], guard);
@@ -363,6 +377,8 @@ Prog *grad_reverse(Arena *arena, const Prog *p, const GradOptions *opt)
 
     grad_begin(&g, arena, p, opt, 'd');
     r.part = arena_array(arena, g.p->nexpr, sizeof(Part *));
+    r.reads = arena_array(arena, g.nbuf, sizeof *r.reads);
+    r.done = arena_array(arena, g.nbuf, sizeof *r.done);
     add_duals(&g);
     for (int i = g.nstmt - 1; i >= 0; i--) {
         const Stmt *s = g.p->stmt[i];

@@ -176,7 +176,7 @@ bool loop_writes(const Node *, const Buf *);
 bool loop_assigns(const Node *, const Local *);
 /* Whether an operation, and an array's elements, can be one a lane; 16 bits are widened and rounded
  * as they are loaded and stored. */
-bool loop_has_vector_form(Op);
+bool loop_has_vector_form(Op, Type);
 bool loop_has_lanes(const Buf *);
 /* The start array that a loop which begins at e goes by, at the element of this row; NULL: any. */
 Buf *loop_start_in(Expr *e, const Local *row);

@@ -203,11 +203,12 @@ bool loop_assigns(const Node *n, const Local *l)
     return here;
 }
 
-bool loop_has_vector_form(Op op)
+bool loop_has_vector_form(Op op, Type t)
 {
-    return (op >= OP_neg && op <= OP_div) || op == OP_fma || op == OP_sqrt || op == OP_abs ||
-           op == OP_min || op == OP_max || op == OP_relu || op == OP_exp || op == OP_sigmoid ||
-           op == OP_silu;
+    if (op >= OP_exp && op <= OP_silu) /* of f64 the C library has some, one by one */
+        return t == T_f32 || op == OP_exp || op == OP_sqrt || op == OP_sigmoid || op == OP_silu;
+    return (op >= OP_neg && op <= OP_div) || op == OP_fma || op == OP_abs || op == OP_min ||
+           op == OP_max || op == OP_relu;
 }
 
 bool loop_has_lanes(const Buf *b)

@@ -7,6 +7,17 @@
 
 #include <string.h>
 
+/* The slot of e: its own, or the free one that it will take.  Ids that share their low bits, such as
+ * those of one statement in each of many, come far from each other. */
+static uint32_t memo_slot(const Memo *m, Expr *e)
+{
+    uint32_t hash = e->id * UINT32_C(0x9e3779b1), at = (uint32_t)(((uint64_t)hash * m->cap) >> 32);
+
+    while (m->key[at] != NULL && m->key[at] != e)
+        at = (at + 1) & (m->cap - 1);
+    return at;
+}
+
 static void memo_grow(Prog *p, Memo *m)
 {
     Memo old = *m;
@@ -16,29 +27,25 @@ static void memo_grow(Prog *p, Memo *m)
     m->to = arena_array(p->arena, m->cap, sizeof *m->to);
     for (uint32_t i = 0; i < old.cap; i++)
         if (old.key[i] != NULL) {
-            uint32_t at = old.key[i]->id;
+            uint32_t at = memo_slot(m, old.key[i]);
 
-            while (m->key[at & (m->cap - 1)] != NULL)
-                at++;
-            m->key[at & (m->cap - 1)] = old.key[i];
-            m->to[at & (m->cap - 1)] = old.to[i];
+            m->key[at] = old.key[i];
+            m->to[at] = old.to[i];
         }
 }
 
-/* Ids are dense, so they are their own hash. */
 Expr **ir_memo(Prog *p, Memo *m, Expr *e)
 {
     uint32_t at;
 
     if (m->n * 2 >= m->cap)
         memo_grow(p, m);
-    for (at = e->id; m->key[at & (m->cap - 1)] != e; at++)
-        if (m->key[at & (m->cap - 1)] == NULL) {
-            m->key[at & (m->cap - 1)] = e;
-            m->n++;
-            break;
-        }
-    return &m->to[at & (m->cap - 1)];
+    at = memo_slot(m, e);
+    if (m->key[at] == NULL) {
+        m->key[at] = e;
+        m->n++;
+    }
+    return &m->to[at];
 }
 
 /* An entry that stays keeps its ancestors as they were written, even where fn would write them

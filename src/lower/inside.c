@@ -8,6 +8,7 @@
 typedef struct Inside {
     Prog *p;
     const Node *phase;
+    const Binders *known; /* of the phase; or NULL */
 } Inside;
 
 static void find_binders(const Node *n, const Local *l, const Node *found[2])
@@ -19,12 +20,52 @@ static void find_binders(const Node *n, const Local *l, const Node *found[2])
 }
 
 /* The loop or the let that binds the local; NULL when copies of one do. */
-static const Node *binder(const Node *n, const Local *l)
+static const Node *binder(const Inside *s, const Local *l)
 {
     const Node *found[2] = { NULL, NULL };
 
-    find_binders(n, l, found);
+    if (s->known != NULL && l->id >= s->known->from && l->id < s->known->from + s->known->n)
+        return s->known->several[l->id - s->known->from] ? NULL
+                                                         : s->known->by[l->id - s->known->from];
+    if (s->known != NULL)
+        return NULL;
+    find_binders(s->phase, l, found);
     return found[1] == NULL ? found[0] : NULL;
+}
+
+static void find_ids(const Node *n, int *from, int *to)
+{
+    if (n->local != NULL) {
+        *from = n->local->id < *from ? n->local->id : *from;
+        *to = n->local->id >= *to ? n->local->id + 1 : *to;
+    }
+    for (int i = 0; i < n->nbody; i++)
+        find_ids(n->body[i], from, to);
+}
+
+static void note_binders(Binders *b, const Node *n)
+{
+    int at = n->local == NULL ? 0 : n->local->id - b->from;
+
+    if (n->local != NULL) {
+        b->several[at] = b->by[at] != NULL;
+        b->by[at] = n;
+    }
+    for (int i = 0; i < n->nbody; i++)
+        note_binders(b, n->body[i]);
+}
+
+Binders lower_binders(Prog *p, const Node *phase)
+{
+    Binders b = { .phase = phase, .from = p->nlocal };
+    int to = 0;
+
+    find_ids(phase, &b.from, &to);
+    b.n = to > b.from ? to - b.from : 0;
+    b.by = arena_array(p->arena, b.n, sizeof *b.by);
+    b.several = arena_array(p->arena, b.n, sizeof *b.several);
+    note_binders(&b, phase);
+    return b;
 }
 
 /* Entries of an axis under one parent are among all of them. */
@@ -48,7 +89,7 @@ static const Ranges *ranges_of(const Inside *s, Expr *e, const Ranges *r);
 static void see_range(Expr *e, void *ctx)
 {
     Known *k = ctx;
-    const Node *n = e->op == OP_local ? binder(k->in->phase, e->local) : NULL;
+    const Node *n = e->op == OP_local ? binder(k->in, e->local) : NULL;
     Ranges r;
 
     if (n == NULL)
@@ -148,7 +189,7 @@ static bool is_inside_blocks(const Inside *s, Expr *v, Expr *extent)
 
 static bool is_inside(const Inside *s, Expr *v, Expr *extent)
 {
-    const Node *n = v->op == OP_local ? binder(s->phase, v->local) : NULL;
+    const Node *n = v->op == OP_local ? binder(s, v->local) : NULL;
     const Coord *c;
 
     if (n != NULL && n->kind == N_LET && n->value->op != OP_local &&
@@ -195,7 +236,14 @@ bool lower_is_inside(Prog *p, const Node *phase, Expr *cell)
 {
     Expr *index[IR_MAX_FULL];
 
-    return dims_of(&(Inside){ p, phase }, cell, index) >= 0;
+    return dims_of(&(Inside){ p, phase, NULL }, cell, index) >= 0;
+}
+
+bool lower_is_bound_inside(Prog *p, const Binders *b, Expr *cell)
+{
+    Expr *index[IR_MAX_FULL];
+
+    return dims_of(&(Inside){ p, b->phase, b }, cell, index) >= 0;
 }
 
 /* Whether e moves by a constant when the local moves by one. */
@@ -214,7 +262,7 @@ static bool is_moved(Prog *p, Expr *e, Local *l)
 int lower_dim_of(Prog *p, const Node *phase, Expr *cell, Local *l)
 {
     Expr *index[IR_MAX_FULL];
-    int n = dims_of(&(Inside){ p, phase }, cell, index), found = -1;
+    int n = dims_of(&(Inside){ p, phase, NULL }, cell, index), found = -1;
 
     for (int d = 0; d < n; d++) {
         if (!lower_mentions(p, index[d], l))
@@ -231,9 +279,9 @@ typedef struct Sure {
     bool sure;
 } Sure;
 
-static bool is_loop_variable(const Node *phase, Expr *e)
+static bool is_loop_variable(const Inside *s, Expr *e)
 {
-    const Node *n = e->op == OP_local ? binder(phase, e->local) : NULL;
+    const Node *n = e->op == OP_local ? binder(s, e->local) : NULL;
 
     return n != NULL && n->kind == N_FOR;
 }
@@ -248,18 +296,28 @@ static void see_unsure(Expr *e, void *ctx)
         at = at->arg[0];
     if ((at != NULL && (e->buf->of == NULL || e->buf->of_k != -1 || e->buf->nfull > 0 ||
                         !is_inside(&s->in, at, lower_count(s->in.p, e->buf->of->parent)))) ||
-        (e->op == OP_local && !is_loop_variable(s->in.phase, e)) || e->op == OP_find ||
+        (e->op == OP_local && !is_loop_variable(&s->in, e)) || e->op == OP_find ||
         e->op == OP_above || e->op == OP_div || e->op == OP_mod)
         s->sure = false;
 }
 
-bool lower_is_sure(Prog *p, const Node *phase, Expr *e)
+static bool is_sure(Inside in, Expr *e)
 {
-    Sure s = { { p, phase }, true };
+    Sure s = { in, true };
     Memo met = { 0 };
 
-    ir_visit(p, e, see_unsure, &s, &met);
+    ir_visit(in.p, e, see_unsure, &s, &met);
     return s.sure;
+}
+
+bool lower_is_sure(Prog *p, const Node *phase, Expr *e)
+{
+    return is_sure((Inside){ p, phase, NULL }, e);
+}
+
+bool lower_is_bound_sure(Prog *p, const Binders *b, Expr *e)
+{
+    return is_sure((Inside){ p, b->phase, b }, e);
 }
 
 static bool find_total(const Inside *s, Expr *e, Memo *memo);
@@ -290,5 +348,5 @@ static bool find_total(const Inside *s, Expr *e, Memo *memo)
 
 bool lower_is_total(Prog *p, const Node *phase, Expr *e, Memo *memo)
 {
-    return is_total(&(Inside){ p, phase }, e, memo);
+    return is_total(&(Inside){ p, phase, NULL }, e, memo);
 }

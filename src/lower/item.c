@@ -17,6 +17,7 @@ typedef struct Rows { /* elements that are a row apart from item to item, each o
 typedef struct Items {
     Prog *p;
     const Node *phase;
+    Touches touches;
     Type type;             /* of all elements */
     Memo uses, good, fine; /* depends on the item; can be one a lane; is counted */
     Memo total;            /* of lower_is_total */
@@ -44,7 +45,7 @@ static bool can_load(const Items *t, Expr *cell)
     LoopIndex x;
 
     return cell->buf->type == t->type && loop_index(cell->arg[0], t->phase->local, &x) &&
-           x.stride > 0 && !loop_writes(t->phase, cell->buf);
+           x.stride > 0 && !lower_touch_of(&t->touches, cell->buf)->written;
 }
 
 static bool can_be_lanes(Items *, Expr *);
@@ -83,7 +84,7 @@ static bool find_out(Items *t, Expr *e)
         return can_load(t, e);
     if (e->op == OP_select)
         return can_choose(t, e) && can_be_args(t, e);
-    return loop_has_vector_form((Op)e->op) && can_be_args(t, e);
+    return loop_has_vector_form((Op)e->op, (Type)e->type) && can_be_args(t, e);
 }
 
 static bool can_be_lanes(Items *t, Expr *e)
@@ -182,6 +183,7 @@ static bool can_be_items(Items *t)
     t->type = phase->body[0]->out->buf->type;
     if (t->type != T_f32 && t->type != T_f64)
         return false;
+    t->touches = lower_touched(t->p, phase);
     for (int i = 0; i < phase->nbody; i++)
         if (!can_store(t, phase->body[i]))
             return false;

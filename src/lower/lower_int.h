@@ -171,6 +171,15 @@ bool lower_is_inside(Prog *, const Node *phase, Expr *cell);
 int lower_dim_of(Prog *, const Node *phase, Expr *cell, Local *);
 /* Whether e has a value wherever its locals do. */
 bool lower_is_sure(Prog *, const Node *phase, Expr *e);
+/* The same two for a phase that is asked about often, as long as it stays as it is. */
+typedef struct Binders { /* by Local.id, less `from`: what loop or let binds it, if several do */
+    const Node *phase, **by;
+    bool *several;
+    int from, n;
+} Binders;
+Binders lower_binders(Prog *, const Node *phase);
+bool lower_is_bound_inside(Prog *, const Binders *, Expr *cell);
+bool lower_is_bound_sure(Prog *, const Binders *, Expr *e);
 /* Whether e, a float or a condition, may be evaluated wherever its locals are known, also where the
  * program does not: its elements exist, and there are no integers in it that might overflow.  The
  * memo: one for each phase. */

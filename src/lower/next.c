@@ -11,6 +11,7 @@ enum { FOLLOWED = 8, SHORT = 1024 }; /* pieces, and bytes of a row, that hardwar
 typedef struct Next {
     Prog *p;
     const Node *phase, *loop; /* loop: in lanes, right in the phase */
+    const Touches *touches;   /* of the phase */
     int64_t far;              /* rows ahead */
     Expr **cell;              /* what the loop reads, each once */
     LoopIndex *at;
@@ -22,9 +23,10 @@ typedef struct Next {
 /* Elements between the long rows of two iterations of the phase; 0: it is not such an element. */
 static int64_t row_of(const Next *t, Expr *cell)
 {
+    const Touch *touch = lower_touch_of(t->touches, cell->buf);
     LoopIndex x;
 
-    if (cell->buf->kind == B_CONST || cell->buf->of != NULL || loop_writes(t->phase, cell->buf) ||
+    if (cell->buf->kind == B_CONST || cell->buf->of != NULL || touch == NULL || touch->written ||
         !loop_index(cell->arg[0], t->phase->local, &x))
         return 0;
     return x.stride >= SHORT / ir_type[cell->buf->type].bytes ? x.stride : 0;
@@ -103,11 +105,13 @@ static Node *with_hints(const Next *t)
 static Node *with_next(Prog *p, Node *phase, int64_t far)
 {
     Next *t = arena_array(p->arena, phase->nbody, sizeof *t);
+    Touches touches = lower_touched(p, phase);
     NodeList body = { 0 };
     int pieces = 0;
 
     for (int i = 0; i < phase->nbody; i++) {
-        t[i] = (Next){ .p = p, .phase = phase, .loop = phase->body[i], .far = far };
+        t[i] = (Next){ .p = p, .phase = phase, .loop = phase->body[i], .touches = &touches,
+                       .far = far };
         if (t[i].loop->kind == N_FOR && t[i].loop->lanes > 1)
             pieces += find_pieces(&t[i]);
     }

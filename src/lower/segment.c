@@ -119,11 +119,11 @@ static bool is_safe(Segments *s, const Path *path)
     for (int i = 0; i < path->f.n; i++) {
         const Sum *sum = &path->f.sum[i];
 
-        if (!sum->moves && !lower_is_inside(s->p, s->phase, sum->cell))
+        if (!sum->moves && !lower_is_bound_inside(s->p, s->binders, sum->cell))
             return false;
         for (int k = 0; k < sum->poly.n; k++)
             if (sum->poly.term[k].c != NULL &&
-                !lower_is_sure(s->p, s->phase, sum->poly.term[k].c))
+                !lower_is_bound_sure(s->p, s->binders, sum->poly.term[k].c))
                 return false;
     }
     return true;
@@ -551,7 +551,7 @@ static bool may_turn(Segments *s, const Node *n, Path *path)
     for (int i = 0; i < path->f.n; i++)
         if (!path->f.sum[i].moves || lower_mentions(s->p, path->f.sum[i].cell, n->local) ||
             (!(known && n->lo->i < n->hi->i) &&
-             !lower_is_inside(s->p, s->phase, path->f.sum[i].cell)))
+             !lower_is_bound_inside(s->p, s->binders, path->f.sum[i].cell)))
             return false;
     for (int i = 0; i < path->nmoving; i++)
         if (path->moving[i]->op == OP_cell && !loop_writes(s->phase, path->moving[i]->buf) &&
@@ -642,6 +642,7 @@ NodeList lower_segments_in(const Segments *outer, const Node *around, Node *cons
     Segments s = { .p = outer->p,
                    .made = outer->made,
                    .phase = outer->phase,
+                   .binders = outer->binders,
                    .kept = outer->kept,
                    .around = around,
                    .how = outer->how,
@@ -675,11 +676,14 @@ static Node *segments_of(Kernel *k, Node *phase, LowerTile how, Mades made)
     bool turned = false;
     Kept kept = { 0 };
     Segments s = { .p = k->p, .how = how, .made = made, .kept = &kept, .turned = &turned };
+    Binders binders;
     NodeList out;
 
     if (lower_has_registers(phase) || phase->kind != N_FOR)
         return phase;
     s.phase = phase = loop_fresh(k->p, phase); /* so that a local tells its loop */
+    binders = lower_binders(k->p, phase);
+    s.binders = &binders;
     out = lower_segments_in(&s, phase->how == FOR_PARALLEL ? NULL : phase, phase->body,
                             phase->nbody);
     if (turned) /* no other pass will put sums into registers */

@@ -36,6 +36,7 @@ typedef struct Segments {
     Prog *p;
     Mades made;
     const Node *phase, *around; /* around: the loop that this list is in; NULL: the phase itself */
+    const Binders *binders;     /* of the phase */
     LowerTile how;
     bool *turned; /* a loop of the phase was turned: the others will be, too */
     Kept *kept;   /* of the phase */

@@ -74,6 +74,8 @@ static int sure_args(Share *s, Expr *e)
     return e->op == OP_fits ? 0 : e->nargs;
 }
 
+enum { LONG = 64 }; /* operators of a text that is worth a second look */
+
 typedef void Each(Share *, Expr *);
 
 /* What a node itself surely evaluates; of the elements it writes only the places.  The condition of
@@ -133,6 +135,19 @@ static Expr *same(Prog *p, Expr *e, void *ctx)
 static Expr *renamed(Share *s, Expr *e)
 {
     return ir_rewrite(s->p, e, same, NULL, &s->let);
+}
+
+/* A long expression as it is now: its arguments may have got names since it was renamed last.  (In
+ * lanes expressions are short, and places keep their form.) */
+static void rename_again(Share *s, Expr *e)
+{
+    Expr *arg[IR_MAX_FULL + 2], *known = *ir_memo(s->p, &s->let, e);
+
+    if (s->lane != NULL || e->tree <= LONG || (known != NULL && known->op == OP_local))
+        return;
+    for (int i = 0; i < e->nargs; i++)
+        arg[i] = renamed(s, e->arg[i]);
+    *ir_memo(s->p, &s->let, e) = ir_with_args(s->p, e, arg);
 }
 
 static Expr *renamed_place(Share *s, Expr *cell)
@@ -227,6 +242,7 @@ static void name_often(Share *s, Expr *e)
     *seen = NULL;
     for (int i = 0; i < sure_args(s, e); i++)
         name_often(s, e->arg[i]);
+    rename_again(s, e);
     if (named && renamed(s, e)->op != OP_local && !(is_in_lanes(s, e) && !ir_is_float(e)))
         add_let(s, e);
 }

@@ -24,6 +24,8 @@ typedef struct Sweep {
     int nvalue, cap;
     Memo at, once, asked; /* what stands for a value; what has been asked for */
     NodeList before, body;
+    Expr *number; /* of the group that is being made, */
+    Memo group_of; /* and of the last one that has a sum */
 } Sweep;
 
 static bool is_swept(const Sweep *w, const Path *path)
@@ -35,7 +37,7 @@ static bool is_swept(const Sweep *w, const Path *path)
         return false;
     for (int i = 0; i < path->f.n; i++)
         if (!path->f.sum[i].moves || lower_mentions(p, path->f.sum[i].cell, w->loop->local) ||
-            !lower_is_inside(p, w->s->phase, path->f.sum[i].cell))
+            !lower_is_bound_inside(p, w->s->binders, path->f.sum[i].cell))
             return false;
     return path->f.n > 0;
 }
@@ -62,21 +64,13 @@ static bool find_paths(Sweep *w)
     return several;
 }
 
-static bool has_sum(const Group *g, int paths, Expr *cell)
-{
-    for (int i = 0; i < paths; i++)
-        for (int k = 0; k < g->path[i]->f.n; k++)
-            if (g->path[i]->f.sum[k].cell == cell)
-                return true;
-    return false;
-}
-
-static int new_sums(const Group *g, const Path *path)
+/* How many sums of a path the group that is being made has not. */
+static int new_sums(Sweep *w, const Path *path)
 {
     int n = 0;
 
     for (int i = 0; i < path->f.n; i++)
-        n += !has_sum(g, g->n, path->f.sum[i].cell);
+        n += *ir_memo(w->s->p, &w->group_of, path->f.sum[i].cell) != w->number;
     return n;
 }
 
@@ -118,20 +112,22 @@ static void split_paths(Sweep *w)
     w->n = n;
 }
 
-static bool may_join(const Sweep *w, const Group *g, const Path *path)
+static bool may_join(Sweep *w, const Group *g, const Path *path)
 {
-    int sums = g->parts + new_sums(g, path);
     bool shares = g->parts * line_of(w) < FEW_SUMS;
 
+    if (g->parts + new_sums(w, path) > fitting(w))
+        return false;
     for (int i = 0; i < g->n && !shares; i++)
         shares = lower_segment_shares(g->path[i], path);
-    return shares && lower_segment_range(g->path[0], path) &&
-           sums <= fitting(w);
+    return shares && lower_segment_range(g->path[0], path);
 }
 
-static void join(Group *g, Path *path)
+static void join(Sweep *w, Group *g, Path *path)
 {
-    g->parts += new_sums(g, path);
+    g->parts += new_sums(w, path);
+    for (int i = 0; i < path->f.n; i++)
+        *ir_memo(w->s->p, &w->group_of, path->f.sum[i].cell) = w->number;
     g->path[g->n++] = path;
     path->taken = true;
 }
@@ -275,10 +271,11 @@ static bool find_groups(Sweep *w, Path **list, Group *group, int *n)
         if (w->path[i].taken)
             continue;
         *g = (Group){ .s = w->s, .path = list + at, .sweep = w };
-        join(g, &w->path[i]);
+        w->number = ir_int(w->s->p, *n);
+        join(w, g, &w->path[i]);
         for (int k = i + 1; k < w->n; k++)
             if (!w->path[k].taken && may_join(w, g, &w->path[k]))
-                join(g, &w->path[k]);
+                join(w, g, &w->path[k]);
         at += g->n;
         g->lanes = lower_segment_lanes(g);
         if (g->lanes <= 1)

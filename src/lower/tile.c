@@ -15,6 +15,7 @@ enum { SUM_REGISTERS = 2 };
 typedef struct Tile {
     Prog *p;
     const Node *phase;
+    Binders binders; /* of the phase */
     LowerTile how;
     Kept kept; /* see lower_is_kept */
 } Tile;
@@ -94,7 +95,7 @@ static bool innermost(Tile *t, const Node *n, Unit *u)
         n = over != NULL ? over : n;
         for (int i = 0; i < n->nbody; i++)
             if (lower_uses(t->p, n->body[i]->out, n->local, &memo) ||
-                !lower_is_inside(t->p, t->phase, n->body[i]->out))
+                !lower_is_bound_inside(t->p, &t->binders, n->body[i]->out))
                 return false;
     }
     for (int i = 0; i < n->nbody; i++)
@@ -124,14 +125,15 @@ static bool is_outside(Tile *t, const Node *block, Expr *e)
 static bool has_range_outside(Tile *t, const Node *block, const Node *loop)
 {
     return is_outside(t, block, loop->lo) && is_outside(t, block, loop->hi) &&
-           lower_is_sure(t->p, t->phase, loop->lo) && lower_is_sure(t->p, t->phase, loop->hi);
+           lower_is_bound_sure(t->p, &t->binders, loop->lo) &&
+           lower_is_bound_sure(t->p, &t->binders, loop->hi);
 }
 
 static bool can_leave(Tile *t, const Node *block, const Unit *u)
 {
     for (int i = 0; i < u->let.n; i++)
         if (!is_outside(t, block, u->let.node[i]->value) ||
-            !lower_is_inside(t->p, t->phase, u->let.node[i]->value))
+            !lower_is_bound_inside(t->p, &t->binders, u->let.node[i]->value))
             return false;
     for (int i = 0; i < u->space.n; i++)
         if (!has_range_outside(t, block, u->space.node[i]))
@@ -296,7 +298,7 @@ static NodeList tile_list(Tile *t, Node *const *n, int count)
 
 Node *lower_tiled(Prog *p, Node *phase, Node *nest, LowerTile how)
 {
-    Tile t = { .p = p, .phase = phase, .how = how };
+    Tile t = { .p = p, .phase = phase, .binders = lower_binders(p, phase), .how = how };
     NodeList out = { 0 };
     Unit u;
 
@@ -314,6 +316,7 @@ void lower_tiles(Kernel *k, LowerTile how)
 
         if (lower_has_registers(k->phase[i]))
             continue;
+        t.binders = lower_binders(k->p, k->phase[i]);
         out = tile_list(&t, &k->phase[i], 1);
         k->phase[i] = lower_phase(k->p, &out);
         k->phase[i]->label = t.phase->label;

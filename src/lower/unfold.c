@@ -290,11 +290,34 @@ static bool has_block(const Value *v)
 
 static bool is_long(Prog *p, Expr *e);
 
+/* The type of what a condition in lanes compares; T_bool: there is none, or no register has it. */
+static Type compared(Expr *cond)
+{
+    Type t = (Type)cond->arg[0]->type;
+
+    while (t == T_bool) {
+        cond = cond->arg[0];
+        if (cond->nargs == 0)
+            return T_bool;
+        t = (Type)cond->arg[0]->type;
+    }
+    if (cond->op < OP_lt || cond->op > OP_ne)
+        return T_bool;
+    t = ir_promote(t, (Type)cond->arg[1]->type);
+    return t == T_f32 || t == T_f64 ? t : T_bool;
+}
+
+/* Registers of lanes hold numbers, so a condition is kept as 1 or 0. */
+static bool has_register(const Unfold *u, Expr *e)
+{
+    return !is_in_lanes(u, e) || ir_is_float(e) || (e->type == T_bool && compared(e) != T_bool);
+}
+
 /* Which values get a name.  A long test gets one so that it can be cut: see put_fits. */
 static void name_values(Unfold *u)
 {
     for (Value *v = u->value; v < u->value + u->n; v++) {
-        bool can = !v->copied && (!is_in_lanes(u, v->e) || ir_is_float(v->e));
+        bool can = !v->copied && has_register(u, v->e);
 
         v->named = can && (v->uses > 1 || v->guard != NULL || has_block(v) ||
                            (v->e->op == OP_fits && is_long(u->p, v->e->arg[0])));
@@ -325,6 +348,20 @@ static Expr *add_let(Unfold *u, NodeList *out, Type t, Expr *value)
         loop_node(u->p,
                   &(Node){ .kind = N_LET, .label = u->in->label, .local = l, .value = value }));
     return loop_use(u->p, l);
+}
+
+static Expr *add_name(Unfold *u, NodeList *out, Expr *of, Expr *value)
+{
+    Type t = of->type == T_bool && is_in_lanes(u, of) ? compared(of) : T_bool;
+    Op as = t == T_f32 ? OP_f32 : OP_f64;
+    Expr *yes = ir_int(u->p, 1), *no = ir_int(u->p, 0), *arg[3];
+
+    if (t == T_bool)
+        return add_let(u, out, (Type)of->type, value);
+    arg[0] = value;
+    arg[1] = ir_op1(u->p, as, yes);
+    arg[2] = ir_op1(u->p, as, no);
+    return ir_op2(u->p, OP_ne, add_let(u, out, t, ir_node(u->p, OP_select, arg, 3)), no);
 }
 
 static void add_branch(Unfold *u, NodeList *out, Expr *cond, NodeList *body, Expr *to, Expr *value)
@@ -478,7 +515,7 @@ static void put_region(Unfold *u, const Region *r, NodeList *out)
         }
         v->to = put_value(u, v, out);
         if (v->uses > 1 && v->to->op != OP_local)
-            v->to = add_let(u, out, (Type)v->e->type, v->to);
+            v->to = add_name(u, out, v->e, v->to);
     }
 }
 

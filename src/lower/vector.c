@@ -45,7 +45,7 @@ static bool can_be_vector(Lanes *l, Expr *e)
         return false;
     if (e->op == OP_cell)
         return loop_has_lanes(e->buf) && stride(l, e->arg[0]) == 1;
-    if (!loop_has_vector_form((Op)e->op))
+    if (!loop_has_vector_form((Op)e->op, (Type)e->type))
         return false;
     for (int i = 0; i < e->nargs; i++)
         if (!can_be_vector(l, e->arg[i]))
@@ -139,7 +139,7 @@ static bool can_step(Lanes *l, Expr *e)
         return loop_has_lanes(e->buf) && loop_index(e->arg[0], l->v, &x) &&
                (x.stride == 1 || (x.stride > 1 && x.stride <= LOOP_WINDOW &&
                                   e->buf->type == l->type));
-    if (!loop_has_vector_form((Op)e->op) || e->tree > MOST_TREE)
+    if (!loop_has_vector_form((Op)e->op, (Type)e->type) || e->tree > MOST_TREE)
         return false;
     for (int i = 0; i < e->nargs; i++)
         if (!can_step(l, e->arg[i]))

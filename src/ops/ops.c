@@ -8,7 +8,16 @@
 
 enum { MOST_SIZES = 32 };
 
-static const OpsFamily *const families[] = { &ops_sparse, &ops_attention, &ops_paged };
+static const OpsFamily *const families[] = {
+    &ops_sparse,
+    &ops_graph,
+    &ops_relation,
+    &ops_attention,
+    &ops_paged,
+    &ops_conv3d,
+    &ops_weights,
+    &ops_matrix,
+};
 enum { NFAMILY = sizeof families / sizeof *families };
 
 static const OpsOption types[] = {
@@ -21,9 +30,9 @@ static const OpsOption types[] = {
 
 static const OpsSign common[] = {
     { 'a', OPS_F64, "f64", "f32", 0 },
-    { 't', OPS_F64, "f64", "$3", 0 },
-    { '3', OPS_F16, "f16", "$4", 0 },
-    { '4', OPS_BF16, "bf16", "f32", 0 },
+    { 't', OPS_F64, "f64", "$%", 0 },
+    { '%', OPS_F16, "f16", "$&", 0 },
+    { '&', OPS_BF16, "bf16", "f32", 0 },
     { 0, 0, NULL, NULL, 0 },
 };
 
@@ -34,6 +43,12 @@ struct OpsSpec {
     int64_t size[MOST_SIZES]; /* by OpsFamily.size; 0: a parameter of the program */
     bool fixed[MOST_SIZES];   /* the spec has a number for it */
 };
+
+/* The family whose options and signs this one has too. */
+static const OpsFamily *base_of(const OpsFamily *f)
+{
+    return f->axes == ops_entry_axes && f != &ops_sparse ? &ops_sparse : NULL;
+}
 
 const char *ops_name(int i, const char **note)
 {
@@ -107,8 +122,8 @@ static const OpsOption *find_option(Text *out, const OpsSpec *spec, const char *
     Text known = { .arena = out->arena };
     const OpsOption *o = option_of(spec, types, s, n, &known);
 
-    if (o == NULL)
-        o = option_of(spec, spec->family->option, s, n, &known);
+    for (const OpsFamily *f = spec->family; f != NULL && o == NULL; f = base_of(f))
+        o = option_of(spec, f->option, s, n, &known);
     if (o != NULL)
         return o;
     for (const OpsSize *z = spec->family->size; z->name != NULL; z++)
@@ -120,11 +135,14 @@ static const OpsOption *find_option(Text *out, const OpsSpec *spec, const char *
 /* The name of the option with this bit. */
 static const char *name_of(const OpsSpec *spec, unsigned bit)
 {
-    const OpsOption *o = bit & OPS_TYPES ? types : spec->family->option;
-
-    while (o->bit != bit)
-        o++;
-    return o->name;
+    for (const OpsOption *o = types; o->name != NULL; o++)
+        if (o->bit == bit)
+            return o->name;
+    for (const OpsFamily *f = spec->family; f != NULL; f = base_of(f))
+        for (const OpsOption *o = f->option; o->name != NULL; o++)
+            if (o->bit == bit)
+                return o->name;
+    return "";
 }
 
 static void take_option(Text *out, OpsSpec *spec, const char *s, size_t n)
@@ -169,10 +187,19 @@ static bool take_size(Text *out, OpsSpec *spec, const char *s, size_t n)
     return false;
 }
 
+/* A winner is that of a maximum or minimum. */
+static void check_arg(Text *out, const OpsSpec *spec)
+{
+    if (spec->family->axes == ops_entry_axes && (spec->row->takes & OPS_REDUCES) &&
+        (spec->bits & OPS_ARG) && !(spec->bits & (OPS_MAX | OPS_MIN)))
+        err_throw(out->arena->err, ST_ARG, "%s: the option arg is for max or min; add one",
+                  spec->row->name);
+}
+
 /* The options in "f64:heads:f=64". */
 static void read_options(Text *out, OpsSpec *spec, const char *s)
 {
-    unsigned standard = spec->family->standard;
+    unsigned standard = spec->family->standard & spec->row->takes;
 
     for (int i = 0; spec->family->size[i].name != NULL; i++)
         spec->size[i] = spec->family->size[i].given;
@@ -185,9 +212,11 @@ static void read_options(Text *out, OpsSpec *spec, const char *s)
     }
     if (!(spec->bits & OPS_TYPES))
         spec->bits |= OPS_F32;
-    for (const OpsOption *o = spec->family->option; o->name != NULL && standard != 0; o++)
-        if (o->bit == standard && !(spec->bits & o->group))
-            spec->bits |= standard;
+    for (const OpsFamily *f = spec->family; f != NULL && standard != 0; f = base_of(f))
+        for (const OpsOption *o = f->option; o->name != NULL; o++)
+            if (o->bit == standard && !(spec->bits & o->group))
+                spec->bits |= standard;
+    check_arg(out, spec);
 }
 
 static const OpsSign *sign_of(const OpsSign *s, char c)
@@ -229,7 +258,9 @@ unsigned ops_put(const OpsSpec *spec, Text *out, const char *text)
             text = put_size(spec, out, text + 1);
             continue;
         }
-        s = sign_of(spec->family->sign, *text);
+        s = NULL;
+        for (const OpsFamily *f = spec->family; f != NULL && s == NULL; f = base_of(f))
+            s = sign_of(f->sign, *text);
         if (s == NULL)
             s = sign_of(common, *text);
         needs |= s->needs | ops_put(spec, out, spec->bits & s->bit ? s->with : s->without);
@@ -252,7 +283,8 @@ static void put_head(const OpsSpec *spec, Text *out, unsigned bits)
 
     text_f(out, "program %s", spec->row->name);
     put_options(spec, out, types);
-    put_options(spec, out, spec->family->option);
+    for (const OpsFamily *f = spec->family; f != NULL; f = base_of(f))
+        put_options(spec, out, f->option);
     for (int i = 0; size[i].name != NULL; i++) {
         if (spec->fixed[i] && size[i].bit != 0 && !(bits & size[i].bit))
             err_throw(out->arena->err, ST_ARG, "%s has no size %s; leave out %s=%lld",

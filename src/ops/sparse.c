@@ -1,40 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Operators over the entries of a sparse matrix.  Each is written once, over entries e with a row and
- * a column; where these come from (CSR, CSC, COO), which of the two is which (transposed) and which
- * further axes there are (heads, batch) is put in by signs like $i.  So every operator has every
- * form. */
+ * Operators over the entries of a sparse matrix.  Each is written once, over entries e with a row
+ * and a column.  Signs like $i put in where these come from (CSR, CSC, COO), which of the two is
+ * which (transposed), and further axes (heads, batch).  So every operator has every form. */
 #include "ops/ops_int.h"
 
-/* Options, and what a program turned out to need. */
-enum Bit {
-    CSR = OPS_FIRST << 0,
-    CSC = OPS_FIRST << 1,
-    COO = OPS_FIRST << 2,
-    TURN = OPS_FIRST << 3,
-    HEADS = OPS_FIRST << 4,
-    BATCH = OPS_FIRST << 5,
-    VALUES = OPS_FIRST << 6,
-    NODES = OPS_FIRST << 7,
-    ARG = OPS_FIRST << 8,
-    FEATURES = OPS_FIRST << 9,
-    ROW = OPS_FIRST << 10,
-    COL = OPS_FIRST << 11,
-    FORMATS = CSR | CSC | COO,
-    ALWAYS = FORMATS | TURN | HEADS | BATCH,
-};
+enum { ALWAYS = OPS_FORMATS | OPS_TURN | OPS_HEADS | OPS_BATCH };
 
 static const OpsOption options[] = {
-    { "csr", CSR, FORMATS, "E.start, E.j: entries by row; default" },
-    { "csc", CSC, FORMATS, "E.start, E.i: entries by column" },
-    { "coo", COO, FORMATS, "E.i, E.j: entries in any order" },
-    { "t", TURN, TURN, "of the transpose: rows and columns change places" },
-    { "heads", HEADS, HEADS, "several values an entry, A[E, H], each with its part of B[n, H, K]" },
-    { "batch", BATCH, BATCH, "several dense operands at once, B[L, n, K]" },
-    { "values", VALUES, VALUES, "of sddmm: times the value of the entry" },
-    { "nodes", NODES, NODES, "of segment_*: X[n, K] at the columns of the entries, not X[E, K]" },
-    { "arg", ARG, ARG, "of segment_max, segment_min: the entry that won, W; -1 for none" },
+    { "csr", OPS_CSR, OPS_FORMATS, "E.start, E.j: entries by row; default" },
+    { "csc", OPS_CSC, OPS_FORMATS, "E.start, E.i: entries by column" },
+    { "coo", OPS_COO, OPS_FORMATS, "E.i, E.j: entries in any order" },
+    { "t", OPS_TURN, OPS_TURN, "of the transpose: rows and columns change places" },
+    { "heads", OPS_HEADS, OPS_HEADS, "several values an entry, A[E, H], each with its part of B[n, H, K]" },
+    { "batch", OPS_BATCH, OPS_BATCH, "several dense operands at once, B[L, n, K]" },
+    { "values", OPS_VALUES, OPS_VALUES, "of sddmm: times the value of the entry" },
+    { "nodes", OPS_NODES, OPS_NODES, "of segment_*: X[n, K] at the columns of the entries, not X[E, K]" },
+    { "mean", OPS_MEAN, OPS_REDUCES, "of each row the mean instead of the sum; 0 where it has none" },
+    { "max", OPS_MAX, OPS_REDUCES, "the largest instead of the sum; 0 where a row has none" },
+    { "min", OPS_MIN, OPS_REDUCES, "the smallest, likewise" },
+    { "arg", OPS_ARG, OPS_ARG, "of max and min: the entry that won, W; -1 for none" },
+    { "list", OPS_LIST, OPS_LIST, "values of entries in the order of a list: entry e has those at E.of" },
     { NULL, 0, 0, NULL },
 };
 
@@ -46,25 +33,26 @@ static const OpsRow rows[] = {
     { "spmv", ALWAYS, "Y = A X: a sparse matrix times a vector",
       "$t A[E$H], X[$L$N$H], Y[$L$M$H]\n"
       "y: Y[$l$i$h] += A[e$h] * X[$l$j$h]\n" },
-    { "spmm", ALWAYS, "C = A B: a sparse matrix times a dense one",
-      "$t A[E$H], B[$L$N$H$K], C[$L$M$H$K]\n"
-      "c: C[$l$i$h$k] += A[e$h] * B[$l$j$h$k]\n" },
-    { "sddmm", ALWAYS | VALUES, "Z = X Y' at the entries of a sparse matrix",
+    { "spmm", ALWAYS | OPS_REDUCES | OPS_ARG,
+      "C = A B: a sparse matrix times a dense one; or the mean, max, min of the products",
+      "$t A[E$H], B[$L$N$H$K], C[$L$M$H$K]$F$W\n$T"
+      "$c[$l$i$h$k] $o A[e$h] * B[$l$j$h$k]$w\n$C" },
+    { "sddmm", ALWAYS | OPS_VALUES, "Z = X Y' at the entries of a sparse matrix",
       "$t $VX[$L$M$H$K], Y[$L$N$H$K], Z[$LE$H]\n"
       "z: Z[$le$h] += $vX[$l$i$h$k] * Y[$l$j$h$k]\n" },
-    { "segment_sum", ALWAYS | NODES, "Y: of each row the sum of X over its entries",
+    { "segment_sum", ALWAYS | OPS_NODES, "Y: of each row the sum of X over its entries",
       "$t $X, Y[$L$M$H$K]\n"
       "y: Y[$l$i$h$k] += $x\n" },
-    { "segment_mean", ALWAYS | NODES,
+    { "segment_mean", ALWAYS | OPS_NODES,
       "Y: of each row the mean of X over its entries; 0 where it has none",
       "$t $X, Y[$L$M$H$K]\n"
       "temp $a S[$L$M$H$K]; temp i64 D[$M]\n"
       "s: S[$l$i$h$k] += $x\n"
       "d: for e: D[$i] += 1\n"
       "y: for r in $M$b$h$k: Y[$lr$h$k] = S[$lr$h$k] / max(D[r], 1)\n" },
-    { "segment_max", ALWAYS | NODES | ARG, "Y: of each row the largest X; 0 where it has none",
+    { "segment_max", ALWAYS | OPS_NODES | OPS_ARG, "Y: of each row the largest X; 0 where it has none",
       LARGEST("max=") },
-    { "segment_min", ALWAYS | NODES | ARG, "Y: of each row the smallest X; 0 where it has none",
+    { "segment_min", ALWAYS | OPS_NODES | OPS_ARG, "Y: of each row the smallest X; 0 where it has none",
       LARGEST("min=") },
     { "softmax", ALWAYS, "P: of each row the softmax of S over its entries",
       "$t S[$LE$H], P[$LE$H]\n"
@@ -77,56 +65,79 @@ static const OpsRow rows[] = {
 };
 
 static const OpsSign signs[] = {
-    { 'M', TURN, "${n}", "${m}", 0 },
-    { 'N', TURN, "${m}", "${n}", 0 },
-    { 'i', TURN, "$2", "$1", 0 },
-    { 'j', TURN, "$1", "$2", 0 },
-    { '1', CSR, "i", "i(e)", ROW },
-    { '2', CSC, "j", "j(e)", COL },
-    { 'L', BATCH, "L, ", "", 0 },
-    { 'l', BATCH, "l, ", "", 0 },
-    { 'b', BATCH, ", l", "", 0 },
-    { 'H', HEADS, ", H", "", 0 },
-    { 'h', HEADS, ", h", "", 0 },
-    { 'K', 0, NULL, ", K", FEATURES },
-    { 'k', 0, NULL, ", k", FEATURES },
-    { 'V', VALUES, "A[E$H], ", "", 0 },
-    { 'v', VALUES, "A[e$h] * ", "", 0 },
-    { 'X', NODES, "X[$L$N$H$K]", "X[$LE$H$K]", 0 },
-    { 'x', NODES, "X[$l$j$h$k]", "X[$le$h$k]", 0 },
-    { 'W', ARG, "; i64 W[$L$M$H$K]", "", 0 },
-    { 'w', ARG, " at W[$l$i$h$k] = pos(e)", "", 0 },
+    { 'M', OPS_TURN, "${n}", "${m}", 0 },
+    { 'N', OPS_TURN, "${m}", "${n}", 0 },
+    { 'i', OPS_TURN, "$2", "$1", 0 },
+    { 'j', OPS_TURN, "$1", "$2", 0 },
+    { '1', OPS_CSR, "i", "i(e)", OPS_ROW },
+    { '2', OPS_CSC, "j", "j(e)", OPS_COL },
+    { 'L', OPS_BATCH, "L, ", "", 0 },
+    { 'l', OPS_BATCH, "l, ", "", 0 },
+    { 'b', OPS_BATCH, ", l", "", 0 },
+    { 'H', OPS_HEADS, ", H", "", 0 },
+    { 'h', OPS_HEADS, ", h", "", 0 },
+    { 'K', 0, NULL, ", K", OPS_FEATURES },
+    { 'k', 0, NULL, ", k", OPS_FEATURES },
+    { 'V', OPS_VALUES, "A[E$H], ", "", 0 },
+    { 'v', OPS_VALUES, "A[e$h] * ", "", 0 },
+    { 'X', OPS_NODES, "X[$L$N$H$K]", "X[$LE$H$K]", 0 },
+    { 'x', OPS_NODES, "X[$l$j$h$k]", "X[$le$h$k]", 0 },
+    { 'W', OPS_ARG, "; i64 W[$L$M$H$K]", "", 0 },
+    { 'F', OPS_MAX | OPS_MIN, " fill 0", "", 0 },
+    { 'T', OPS_MEAN, "temp $a S[$L$M$H$K]; temp i64 D[$M]\n", "", 0 },
+    { 'c', OPS_MEAN, "s: S", "c: C", 0 },
+    { 'o', OPS_MAX, "max=", "$5", 0 },
+    { '5', OPS_MIN, "min=", "+=", 0 },
+    { 'C', OPS_MEAN,
+      "d: for e: D[$i] += 1\n"
+      "c: for r in $M$b$h$k: C[$lr$h$k] = S[$lr$h$k] / max(D[r], 1)\n",
+      "", 0 },
+    { 'w', OPS_ARG, " at W[$l$i$h$k] = pos(e)", "", 0 },
     { 0, 0, NULL, NULL, 0 },
 };
 
-static const OpsSize sizes[] = {
-    { "nnz", COO, 0, NULL },
-    { "m", ROW | CSR, 0, NULL },
-    { "n", COL | CSC, 0, NULL },
-    { "batch", BATCH, 0, NULL },
-    { "heads", HEADS, 0, NULL },
-    { "f", FEATURES, 0, NULL },
+const OpsSize ops_entry_sizes[] = {
+    { "nnz", OPS_COO, 0, NULL },
+    { "m", OPS_ROW | OPS_CSR, 0, NULL },
+    { "n", OPS_COL | OPS_CSC, 0, NULL },
+    { "batch", OPS_BATCH, 0, NULL },
+    { "heads", OPS_HEADS, 0, NULL },
+    { "f", OPS_FEATURES, 0, NULL },
+    { "ne", OPS_LIST, 0, NULL },
     { NULL, 0, 0, NULL },
 };
 
-/* Entries, with the coordinates that are needed and that the format does not tell by itself. */
-static void put_axes(const OpsSpec *spec, Text *out, unsigned bits)
+void ops_entry_axes(const OpsSpec *spec, Text *out, unsigned bits)
 {
-    bool row = (bits & ROW) && !(bits & CSR), col = (bits & COL) && !(bits & CSC);
+    bool row = (bits & OPS_ROW) && !(bits & OPS_CSR), col = (bits & OPS_COL) && !(bits & OPS_CSC);
+    const char *before = " : ";
 
-    if (bits & COO)
+    if (bits & OPS_COO)
         ops_put(spec, out, "axis E = ${nnz}");
     else
-        ops_put(spec, out, bits & CSR ? "axis I = ${m}, E(I) = seg" : "axis J = ${n}, E(J) = seg");
-    ops_put(spec, out, row ? " : i < ${m}" : "");
-    ops_put(spec, out, row && col ? ", j < ${n}" : col ? " : j < ${n}" : "");
+        ops_put(spec, out,
+                bits & OPS_CSR ? "axis I = ${m}, E(I) = seg" : "axis J = ${n}, E(J) = seg");
+    if (row) {
+        text_str(out, before);
+        ops_put(spec, out, "i < ${m}");
+        before = ", ";
+    }
+    if (col) {
+        text_str(out, before);
+        ops_put(spec, out, "j < ${n}");
+        before = ", ";
+    }
+    if (bits & OPS_LIST) {
+        text_str(out, before);
+        ops_put(spec, out, "of < ${ne} once");
+    }
     text_char(out, '\n');
-    if (bits & BATCH)
+    if (bits & OPS_BATCH)
         ops_put(spec, out, "axis L = ${batch}\n");
-    if (bits & HEADS)
+    if (bits & OPS_HEADS)
         ops_put(spec, out, "axis H = ${heads}\n");
-    if (bits & FEATURES)
+    if (bits & OPS_FEATURES)
         ops_put(spec, out, "axis K = ${f}\n");
 }
 
-const OpsFamily ops_sparse = { rows, options, signs, sizes, CSR, put_axes };
+const OpsFamily ops_sparse = { rows, options, signs, ops_entry_sizes, OPS_CSR, ops_entry_axes };

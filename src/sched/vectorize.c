@@ -78,8 +78,9 @@ static void check_value(Lanes *l, Expr *e)
                         e->buf->name);
         return;
     }
-    if (!loop_has_vector_form((Op)e->op))
-        step_refuse(l->call, "%s has no form in lanes", ir_op[e->op].text);
+    if (!loop_has_vector_form((Op)e->op, (Type)e->type))
+        step_refuse(l->call, "%s of %s has no form in lanes", ir_op[e->op].text,
+                    ir_type[e->type].name);
     for (int i = 0; i < e->nargs; i++)
         check_value(l, e->arg[i]);
 }

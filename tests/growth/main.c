@@ -19,15 +19,18 @@
 #include <time.h>
 
 static const char usage[] =
-    "weft_growth [N]             no pass grows faster than allowed from N statements to 2 N (400)\n"
+    "weft_growth [N [SHAPE]]     no pass grows faster than allowed from N statements to 2 N (400)\n"
     "weft_growth front           programs of 1 MB are parsed, checked, printed, differentiated\n"
     "weft_growth table [SHAPE] [MOST]  what each pass costs, from 250 statements to MOST (4000)\n";
 
 enum { MOST_ROWS = 64, MEGABYTE = 1000000 };
-static const double growth = 2.4;
-/* What is too little to tell: a pass has to take more to be judged.  Memory comes in megabytes. */
-static const double floor_steps = 100e3, floor_bytes = 4 << 20;
+static const double growth = 1.2; /* times that of the program: 2.4 for one of twice the size */
+/* Up to MOST_STATEMENTS, or what the shape allows, a statement may take so much in all passes. */
+enum { MOST_STATEMENTS = 4000 };
 static const double statement_steps = 2e6, statement_bytes = 100e3;
+/* A pass may have a part that grows with the square of the program if that takes one percent of all
+ * this at most, when the program is as large as it may be.  Memory comes in megabytes. */
+static const double square_part = 0.01, floor_bytes = 4 << 20;
 static const double front_steps = 2e9, front_bytes = 1e9;
 
 typedef struct Row { /* of one pass */
@@ -38,7 +41,8 @@ typedef struct Row { /* of one pass */
 typedef struct Table {
     Row row[MOST_ROWS];
     int n;
-    double text; /* bytes of the program */
+    double text; /* bytes of the program, */
+    double size; /* and of what is lowered, its gradient perhaps */
     double peak; /* of all memory that was held at a time */
 } Table;
 
@@ -87,6 +91,7 @@ static Prog *front(Clock *c, Arena *a, const char *text, bool gradient)
     }
     ir_print(&printed, p);
     stop(c, "print");
+    c->to->size = (double)printed.n;
     return p;
 }
 
@@ -108,6 +113,7 @@ static void lower(Clock *c, Arena *a, Arena *trees, const Prog *p, const char *s
         stop(c, s->name);
         api_collect_garbage(&k);
     }
+    start(c, a);
     ir_print(&printed, k.p);
     stop(c, "print after all");
     emit_c(&text, k.p, k.phase, k.n, "");
@@ -143,10 +149,18 @@ static bool measure(const Shape *s, int n, bool gradient, bool all, Table *out)
     return status == ST_OK;
 }
 
-static bool is_too_fast(const Row *once, const Row *twice)
+/* The steps that a square part may take in a program of n statements. */
+static double square_steps(const Shape *s, int n, bool gradient)
 {
-    return twice->steps > growth * once->steps + floor_steps ||
-           twice->bytes > growth * once->bytes + floor_bytes;
+    int most = gradient ? s->most_grad : s->most;
+
+    return square_part * statement_steps * n * n / (most != 0 ? most : MOST_STATEMENTS);
+}
+
+static bool is_too_fast(const Row *once, const Row *twice, double factor, double square)
+{
+    return twice->steps > factor * once->steps + square ||
+           twice->bytes > factor * once->bytes + floor_bytes;
 }
 
 static Row total(const Table *t)
@@ -173,16 +187,19 @@ static int size_of(const Shape *s, int n, bool gradient)
 static bool test(const Shape *s, int n, bool gradient)
 {
     Table once, twice;
-    Row all;
+    Row all, half;
+    double factor, square;
     bool good = true;
 
     n = size_of(s, 2 * n, gradient) / 2;
     if (!measure(s, n, gradient, true, &once) || !measure(s, 2 * n, gradient, true, &twice))
         return false;
+    factor = growth * twice.size / once.size;
+    square = square_steps(s, 2 * n, gradient);
     for (int i = 0; i < twice.n; i++) {
         const Row *a = &once.row[i], *b = &twice.row[i];
 
-        if (!is_too_fast(a, b))
+        if (!is_too_fast(a, b, factor, square))
             continue;
         printf("%s%s: pass %s takes %.0f thousand steps and %.1f MB for %d, %.0f and %.1f for %d\n",
                s->name, gradient ? " gradient" : "", b->pass, a->steps / 1e3, a->bytes / 1e6, n,
@@ -190,6 +207,12 @@ static bool test(const Shape *s, int n, bool gradient)
         good = false;
     }
     all = total(&twice);
+    half = total(&once);
+    if (all.steps > factor * half.steps + square) {
+        printf("%s%s: all passes take %.0f million steps for %d, %.0f for %d\n", s->name,
+               gradient ? " gradient" : "", half.steps / 1e6, n, all.steps / 1e6, 2 * n);
+        good = false;
+    }
     if (all.steps > statement_steps * 2 * n || twice.peak > statement_bytes * 2 * n + floor_bytes) {
         printf("%s%s: %d take %.0f million steps and %.1f MB\n", s->name,
                gradient ? " gradient" : "", 2 * n, all.steps / 1e6, twice.peak / 1e6);
@@ -217,13 +240,13 @@ static bool test_front(const Shape *s, bool gradient)
     return false;
 }
 
-static int test_all(int n)
+static int test_all(int n, const char *only)
 {
     int passed = 0, failed = 0;
 
     for (const Shape *s = growth_shape; s->name != NULL; s++)
         for (int gradient = 0; gradient < 2; gradient++)
-            if (gradient && s->most_grad < 0)
+            if ((gradient && s->most_grad < 0) || (only != NULL && strcmp(only, s->name) != 0))
                 continue;
             else if (n > 0 ? test(s, n, gradient) : test_front(s, gradient))
                 passed++;
@@ -261,9 +284,9 @@ int main(int argc, char **argv)
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 1 || atoi(argv[1]) > 0)
-        return test_all(argc == 1 ? 400 : atoi(argv[1]));
+        return test_all(argc == 1 ? 400 : atoi(argv[1]), argc > 2 ? argv[2] : NULL);
     if (strcmp(argv[1], "front") == 0)
-        return test_all(0);
+        return test_all(0, NULL);
     if (strcmp(argv[1], "table") != 0) {
         fputs(usage, stderr);
         return 2;

@@ -119,17 +119,24 @@ int target_bytes(const Target *t)
     return has_avx512() ? 64 : has_avx2() ? 32 : 16;
 }
 
-/* Data that round: then a sum of products must round twice, as the interpreter does. */
-static const char fused[] = "\n#undef weft_fma_f32\n#undef weft_fma_f64\n";
-static const char apart[] = "\n#undef weft_fma_f32\n#undef weft_fma_f64\n"
-                            "#define weft_fma_f32(a, b, c) ((a) * (b) + (c))\n"
-                            "#define weft_fma_f64(a, b, c) ((a) * (b) + (c))\n";
+/* Data that round: then a sum of products must round twice, and a function once, as the interpreter
+ * does.  How far functions of f32 are from that, tests/elementary.c tells. */
+#define EACH_FUNCTION(F) \
+    F(exp) F(log) F(sqrt) F(rsqrt) F(sin) F(cos) F(tanh) F(sigmoid) F(silu)
+#define UNDEF(name) "#undef weft_" #name "_f32\n"
+#define WIDER(name) \
+    "#define weft_" #name "_f32(x) ((float)weft_" #name "_f64((double)(x)))\n"
+#define FUSED "\n#undef weft_fma_f32\n#undef weft_fma_f64\n" EACH_FUNCTION(UNDEF)
+static const char fused[] = FUSED;
+static const char apart[] = FUSED "#define weft_fma_f32(a, b, c) ((a) * (b) + (c))\n"
+                                  "#define weft_fma_f64(a, b, c) ((a) * (b) + (c))\n"
+                                  EACH_FUNCTION(WIDER);
 
 static void write_source(Arena *a, const char *path, const Subjects *all)
 {
     Text t = { .arena = a };
 
-    text_str(&t, emit_simd_h);
+    text_f(&t, "%s%s", emit_simd_h, emit_elementary_h);
     for (int i = 0; i < all->n; i++)
         if (all->s[i].kernel != NULL) {
             text_str(&t, all->s[i].exact || all->s[i].tolerance > 0 ? fused : apart);

@@ -29,14 +29,23 @@ static at::Tensor read(const std::string &path, std::vector<int64_t> shape, at::
     return at::from_file(path, false, c10::multiply_integers(shape), at::TensorOptions(type)).view(shape);
 }
 
+#ifdef LINKED
+static const char *load(char **) { return nullptr; }
+#else
+static const char *load(char **argv)
+{
+    void *weft = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL), *ops = dlopen(argv[2], RTLD_NOW);
+    const char *(*of)(void) = ops == nullptr ? nullptr :
+        reinterpret_cast<const char *(*)(void)>(dlsym(ops, "weft_torch_load"));
+    return weft == nullptr || of == nullptr ? dlerror() : of();
+}
+#endif
+
 /* WEFT LIBRARY, its library of OPERATORS, PACKAGE, FOLDER of arrays, EDGES */
 int main(int argc, char **argv)
 {
     std::string folder = argc == 6 ? argv[4] : "";
-    void *weft = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL), *ops = dlopen(argv[2], RTLD_NOW);
-    const char *(*load)(void) = ops == nullptr ? nullptr :
-        reinterpret_cast<const char *(*)(void)>(dlsym(ops, "weft_torch_load"));
-    const char *fault = weft == nullptr || load == nullptr ? dlerror() : load();
+    const char *fault = load(argv);
 
     if (fault != nullptr) {
         std::cerr << fault << "\n";
@@ -72,13 +81,15 @@ def arrays(edges):
             torch.randn(edges, 16, generator=g), *torch.randint(0, 5, (2, edges), generator=g))
 
 
-def build(folder):
+def build(folder, *more):
+    """The program; with `more` options it is linked with what it loads otherwise."""
     libraries = Path(torch.__file__).parent / "lib"
     (folder / "run.cpp").write_text(PROGRAM)
     abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
     subprocess.run(["c++", "-std=c++20", "-O0", f"-D_GLIBCXX_USE_CXX11_ABI={abi}", f"-I{INCLUDE}",
                     f"-I{INCLUDE}/torch/csrc/api/include", "run.cpp", "-o", "run", f"-L{libraries}",
-                    f"-Wl,-rpath,{libraries}", "-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10", "-ldl"],
+                    f"-Wl,-rpath,{libraries}", "-Wl,--no-as-needed", "-ltorch", "-ltorch_cpu", "-lc10", "-ldl",
+                    *more],
                    cwd=folder, check=True, timeout=300)
     return folder / "run"
 
@@ -91,9 +102,9 @@ def test_a_package_runs_without_python(tmp_path, monkeypatch):
     edges = torch.export.Dim("edges", min=2)
     exported = torch.export.export(model, given, dynamic_shapes=[{}, *[{0: edges}] * 4])
     package = torch._inductor.aoti_compile_and_package(exported, package_path=str(tmp_path / "model.pt2"))
-    program = build(tmp_path)
     operators = Path(weft.torch_ext_so_path())
-    for n in (9, 31):
+    for n, more in ((9, []), (31, ["-DLINKED", operators, f"-Wl,-rpath,{operators.parent}"])):
+        program = build(tmp_path, *more)
         for name, array in zip(("x", "y", "w", "rows", "cols"), arrays(n)):
             array.numpy().tofile(tmp_path / name)
         subprocess.run([program, operators.with_name("libweft.so"), operators, package, tmp_path, str(n)],

@@ -5,6 +5,7 @@ without paths, kinds of errors, changes after construction, conventions of signs
 
 import copy
 import pickle
+import sys
 import warnings
 
 import pytest
@@ -86,6 +87,8 @@ def test_layers_without_paths_give_zeros_and_have_no_weights(name, args, widths)
     assert not mine(*operands).any() and mine(*operands).shape == (2, 3, mine.irreps_out.dim)
     if name != "Norm":
         assert torch.equal(mine.output_mask, theirs.output_mask)
+    if args == ("8x0e", "4x1o"):  # nothing is read, so any width will do
+        same(mine, theirs, torch.randn(2, 3, 0))
     biased = weft.o3.Linear("8x0o", "2x1o + 3x0e", biases=True)
     assert torch.equal(biased(torch.randn(2, 8)), torch.zeros(2, 9))
 
@@ -148,6 +151,22 @@ def graph():
     rows, cols = torch.tensor([[0, 1, 2, 2], [1, 2, 0, 1]])
     x, y, w = torch.randn(3, 13), torch.randn(4, 4), torch.randn(4, 7)
     return x, y, w, rows, cols
+
+
+def test_arguments_of_the_wrong_kind_are_named():
+    tp = weft.o3.FullyConnectedTensorProduct(ONE, TWO, OUT)
+    for name, call in (("x", lambda: tp(None, torch.randn(5))), ("y", lambda: tp(torch.randn(13), [1.0])),
+                       ("y", lambda: tp.right(None)), ("features", lambda: weft.o3.Linear("0e", "0e")("x")),
+                       ("features", lambda: weft.o3.Norm("0e")(None)),
+                       ("x", lambda: weft.o3.spherical_harmonics(2, [1.0, 2.0, 3.0], True))):
+        with pytest.raises(TypeError, match=f"^{name}: expected a tensor of torch, got "):
+            call()
+    for make in (weft.TPProblem, weft.o3.TensorProduct):
+        for wrong in (None, 5, [5], ["01"], [(0, 0, 0)]):
+            with pytest.raises(ValueError, match="^instructions: expected"):
+                make("0e", "0e", "0e", wrong)
+    with pytest.raises(ValueError, match="irreps: expected"):
+        weft.o3.SphericalHarmonics(2.5, True)
 
 
 def test_operands_that_do_not_fit_are_runtime_errors():
@@ -219,10 +238,10 @@ def test_signs_are_those_of_the_installed_e3nn_or_as_told(monkeypatch):
     with pytest.raises(ValueError, match="signs: expected one of e3nn, e3nn-0.4"):
         weft.o3.TensorProduct(*args, signs="old")
     for version, signs in (("0.4.4", "e3nn-0.4"), ("0.5.1", "e3nn"), ("0.6.0", "e3nn"), ("0.40.0", "e3nn")):
-        monkeypatch.setitem(__import__("sys").modules, "e3nn", SimpleNamespace(__version__=version))
+        monkeypatch.setitem(sys.modules, "e3nn", SimpleNamespace(__version__=version))
         assert weft.o3.TensorProduct(*args).signs == signs == weft.TPProblem(*args).signs
         assert torch.equal(weft.o3.wigner_3j(1, 2, 2), weft.o3.wigner_3j(1, 2, 2, signs=signs))
-    monkeypatch.delitem(__import__("sys").modules, "e3nn")
+    monkeypatch.delitem(sys.modules, "e3nn")
 
     def missing(name):
         raise metadata.PackageNotFoundError(name)
@@ -261,13 +280,70 @@ def test_a_state_dict_of_the_other_signs_warns():
     lambda: weft.o3.Linear("0e", "0e"), lambda: weft.o3.SphericalHarmonics(1, True),
     lambda: weft.o3.TensorProduct("0e", "0e", "0e", []), lambda: weft.o3.Norm("1o"),
     lambda: weft.TensorProduct(problem()), lambda: weft.TensorProductConv(problem())])
-def test_torchscript_is_refused_in_one_sentence(make):
+def test_torchscript_is_refused_in_one_sentence(make, monkeypatch):
+    """Where there is nothing of e3nn to be compiled instead."""
+    for name in [n for n in sys.modules if n.split(".")[0] == "e3nn"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "e3nn", None)
     model = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Sequential(make()))
     with pytest.raises(RuntimeError, match=r"cannot compile: .*weft\.restore\(model\)") as e:
         torch.jit.script(model)
     assert "\n" not in str(e.value)
     with pytest.raises(RuntimeError, match=r"symbolic_trace .*weft\.restore\(model\)"):
         torch.fx.symbolic_trace(model[1][0])
+
+
+class Around(torch.nn.Module):
+    """A model with one module in two places."""
+
+    def __init__(self, inner: torch.nn.Module):
+        super().__init__()
+        self.one = self.two = inner
+
+    def forward(self, x):
+        return 2 * self.one(x)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: weft.o3.Linear("2x0e+1o", "3x0e+1o", biases=[True, False]),
+    lambda: weft.o3.Linear("2x0e+1o", "3x0e+1o", f_in=3, f_out=2, path_normalization="path"),
+    lambda: weft.o3.SphericalHarmonics([2, 0, 1], True, "component"),
+    lambda: weft.o3.TensorSquare("2x0e+1o", "0e+2e"), lambda: weft.o3.TensorSquare("2x0e+1o"),
+    lambda: weft.o3.Norm("2x0e+1o")])
+def test_torchscript_and_restore_take_classes_of_e3nn(make):
+    jit = pytest.importorskip("e3nn.util.jit")
+    inner = make()
+    wide = getattr(inner, "_copies", None) is not None
+    width = 3 if isinstance(inner, weft.o3.SphericalHarmonics) else 5
+    x = torch.randn(4, 3, width) if wide else torch.randn(4, width)
+    want = 2 * inner(x)
+    if not isinstance(inner, weft.o3.TensorSquare):  # e3nn's cannot be scripted
+        for compile in (torch.jit.script, jit.script):
+            with pytest.warns(RuntimeWarning, match=r"restored, as by weft\.restore\(model\)"):
+                made = compile(Around(inner))
+            torch.testing.assert_close(made(x), want, rtol=1e-5, atol=1e-5)
+        with pytest.warns(RuntimeWarning):
+            torch.testing.assert_close(2 * jit.compile(inner)(x), want, rtol=1e-5, atol=1e-5)
+    model = Around(inner)
+    assert [r.name for r in weft.restore(model).replaced] == ["one"]
+    assert model.one is model.two and type(model.one).__module__.startswith("e3nn.")
+    assert [p.data_ptr() for p in model.parameters()] == [p.data_ptr() for p in inner.parameters()]
+    torch.testing.assert_close(model(x), want, rtol=1e-5, atol=1e-5)
+    assert not weft.restore(model)
+
+
+def test_a_product_is_scripted_in_its_dtype_and_with_its_signs():
+    jit = pytest.importorskip("e3nn.util.jit")
+    mine = weft.o3.FullyConnectedTensorProduct("2x1o", "2e", "2x2o+1o", path_normalization="path",
+                                               compile_right=True).double()
+    x, y = torch.randn(4, 6).double(), torch.randn(4, 5).double()
+    with pytest.warns(RuntimeWarning):
+        made = jit.script(mine)
+    torch.testing.assert_close(made(x, y), mine(x, y))
+    torch.testing.assert_close(made.right(y), mine.right(y))
+    other = "e3nn" if mine.signs == "e3nn-0.4" else "e3nn-0.4"
+    with pytest.raises(RuntimeError, match=f"has the 3j symbols of {other}, and the installed"):
+        torch.jit.script(weft.o3.FullyConnectedTensorProduct("2x1o", "2e", "2x2o", signs=other))
 
 
 def test_other_names_are_those_of_e3nn():

@@ -72,6 +72,27 @@ static inline void close_inject(Inject *j)
     CHECK(inject_is_clean(j));
 }
 
+/* Vector widths that a kernel can be compiled for on x86-64. */
+static __attribute__((unused)) const char *const bed_widths[] = { "sse2", "avx2", "avx512" };
+
+/* False: this machine has other widths. */
+static inline bool open_width(Inject *j, const char *width, const char *text)
+{
+    open_with(j, "WEFT_MAX_ISA", width, text);
+    if (weft_kernel_compile(prog, &kernel) == WEFT_OK)
+        return true;
+    close_inject(j);
+    return false;
+}
+
+static inline void check_source(const char *has)
+{
+    const char *text;
+
+    OK(weft_kernel_source(kernel, &text));
+    CHECK_HAS(text, has);
+}
+
 static inline weft_info info_of(weft_kernel *k)
 {
     weft_info info;

@@ -99,7 +99,7 @@ TEST(a_machine_that_makes_no_sense_is_none)
 
     bed_open(&b);
     CHECK(parses_with(&b, "threads 4", "threads 4"));
-    CHECK(!parses_with(&b, "weft-machine 2", "weft-machine 1"));
+    CHECK(!parses_with(&b, "weft-machine 3", "weft-machine 2"));
     CHECK(!parses_with(&b, "call exp f64", "call exp f32"));
     CHECK(!parses_with(&b, "threads 4", "threads 0"));
     CHECK(!parses_with(&b, "threads 4", "threads four"));

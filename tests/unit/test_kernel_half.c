@@ -8,7 +8,6 @@
 
 enum { ALL = 1 << 16, REST = 13, WIDE = ALL + REST, NARROW = 4 * ALL + REST };
 
-static const char *const widths[] = { "sse2", "avx2", "avx512" };
 static const char widen[] = "program widen(n)\nf16 H[n]; bf16 B[n]; f32 X[n], Y[n]\n"
                             "x: for i in n: X[i] = H[i]\ny: for i in n: Y[i] = B[i]\n";
 static const char narrow[] = "program narrow(n)\nf32 X[n]; f16 H[n]; bf16 B[n]\n"
@@ -39,24 +38,6 @@ static bool is_same(float a, float b)
     return isnan(a) ? isnan(b) && signbit(a) == signbit(b) : bits_of(a) == bits_of(b);
 }
 
-/* False: this machine has other widths. */
-static bool open_width(Inject *j, const char *width, const char *text)
-{
-    open_with(j, "WEFT_MAX_ISA", width, text);
-    if (weft_kernel_compile(prog, &kernel) == WEFT_OK)
-        return true;
-    close_inject(j);
-    return false;
-}
-
-static void check_source(const char *has)
-{
-    const char *text;
-
-    OK(weft_kernel_source(kernel, &text));
-    CHECK_HAS(text, has);
-}
-
 TEST(lanes_widen_every_short_float_as_one_by_one)
 {
     Inject j;
@@ -65,7 +46,7 @@ TEST(lanes_widen_every_short_float_as_one_by_one)
     for (int i = 0; i < WIDE; i++)
         shorts[i] = (uint16_t)(i < ALL ? i : 0x7bf8 + i);
     for (int w = 0; w < 3; w++) {
-        if (!open_width(&j, widths[w], widen))
+        if (!open_width(&j, bed_widths[w], widen))
             test_skip("not an x86-64 machine");
         check_source("WEFT_LOADM_BF16(");
         bind("H", shorts, WEFT_F16, 1, SHAPE(WIDE));
@@ -104,7 +85,7 @@ TEST(lanes_round_every_float_as_one_by_one)
 
     make_floats();
     for (int w = 0; w < 3; w++) {
-        if (!open_width(&j, widths[w], narrow))
+        if (!open_width(&j, bed_widths[w], narrow))
             test_skip("not an x86-64 machine");
         check_source("WEFT_STOREM_F16(");
         bind("X", floats, WEFT_F32, 1, SHAPE(NARROW));

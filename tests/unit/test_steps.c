@@ -326,8 +326,8 @@ TEST(vectorize_says_what_has_no_lanes)
     refuses_lanes(spmm, "vectorize c.j 8", "the elements of B that it reads do not lie side by side");
     refuses_lanes(spmm, "vectorize c.k 1", "1 is no number from 2 to 64");
     refuses_lanes(spmm, "vectorize c.k 8 by", "it is written vectorize");
-    refuses_lanes("program p(n)\naxis I = n\nf32 X[I], Y[I]\ny: Y[i] = log(X[i])\n",
-                  "vectorize y.i 8", "log has no form in lanes");
+    refuses_lanes("program p(n)\naxis I = n\nf64 X[I], Y[I]\ny: Y[i] = log(X[i])\n",
+                  "vectorize y.i 8", "log of f64 has no form in lanes");
     refuses_lanes("program p(n)\naxis I = n\ni64 X[I], Y[I]\ny: Y[i] = X[i]\n", "vectorize y.i 8",
                   "what it stores is not all f32 or all f64");
     refuses_lanes("program p(n)\naxis I = n\nf64 X[I], Y[I]\ny: Y[i] = X[i] if X[i] > 0\n",

@@ -12,16 +12,20 @@ typedef struct Chain {
     const char *first, *step; /* step: # is the name before it, % the number of the step */
     int most;                 /* steps that lowering takes */
     bool by_x;                /* whether X[i] alone tells which arms are taken */
+    const char *last;         /* what is stored, from the number of the last */
 } Chain;
 
-/* X[S[i]] may be out of range wherever its arm is not taken. */
+/* X[S[i]] may be out of range wherever its arm is not taken.  The last one runs in lanes. */
 static const Chain chains[] = {
-    { "X[i]", "select(X[i] > % - 20, X[S[i]] + # * # * 0.5 - 0.5 * #, %)", 80, true },
-    { "X[i]", "select(X[i] > % - 20, X[S[i]] - # * 0.5, 0.5 * # - 1)", 8, true },
-    { "X[i]", "select(X[i] > % - 20, # * 0.5 + X[S[i]], 0) + select(X[i] < 3, #, 1)", 6, true },
-    { "X[i]", "select(# > % - 20, X[S[i]] - # * 0.5, max(#, 0.5 * # - 1))", 80, false },
+    { "X[i]", "select(X[i] > % - 20, X[S[i]] + # * # * 0.5 - 0.5 * #, %)", 80, true, "a%d" },
+    { "X[i]", "select(X[i] > % - 20, X[S[i]] - # * 0.5, 0.5 * # - 1)", 8, true, "a%d" },
+    { "X[i]", "select(X[i] > % - 20, # * 0.5 + X[S[i]], 0) + select(X[i] < 3, #, 1)", 6, true,
+      "a%d" },
+    { "X[i]", "select(# > % - 20, X[S[i]] - # * 0.5, max(#, 0.5 * # - 1))", 80, false, "a%d" },
     { "X[i]", "select(X[i] > % - 20 and (# > 1 or # < -1), # * 0.5 + X[S[i]], max(#, -#))", 7,
-      false },
+      false, "a%d" },
+    { "X[i] > 0", "(# and X[i] < 3) or (not # and X[i] > -3)", 80, true,
+      "select(a%d, X[i], 0)" },
 };
 
 static char text[MOST_TEXT];
@@ -50,7 +54,9 @@ static const char *chain_of(const Chain *c, int n)
         at = put_step(at, c->step, k);
         at += (size_t)snprintf(text + at, MOST_TEXT - at, "\n");
     }
-    snprintf(text + at, MOST_TEXT - at, "    y: Y[i] = a%d\n", n);
+    at += (size_t)snprintf(text + at, MOST_TEXT - at, "    y: Y[i] = ");
+    at += (size_t)snprintf(text + at, MOST_TEXT - at, c->last, n);
+    snprintf(text + at, MOST_TEXT - at, "\n");
     return text;
 }
 

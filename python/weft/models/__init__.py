@@ -11,7 +11,7 @@ from typing import Any, Iterator, List, NamedTuple, Optional
 
 import torch
 
-from . import _swap
+from . import _swap, pruned
 
 _PACKAGES = {"sevenn": "sevennet", "nequip": "nequip", "mace": "mace"}
 # What calculators call what they have inside: models, and in wrappers and sums other calculators.
@@ -92,8 +92,6 @@ def _refusal(model: torch.nn.Module) -> str:
     """Why nothing in the model can be replaced; "": it is to be tried."""
     if isinstance(model, torch.jit.ScriptModule):
         return "the model is TorchScript, whose modules are fixed; accelerate the model it was made of"
-    if _package_of(model) is None:
-        return f"no model of {', '.join(_PACKAGES)}"
     device = _other_device(model)
     if device is not None:
         return f"the model is on {device}, and kernels run on the CPU"
@@ -102,7 +100,8 @@ def _refusal(model: torch.nn.Module) -> str:
 
 def accelerate(model: Any, *, fuse_radial: Optional[bool] = None) -> Report:
     """Replaces the slow modules of a SevenNet, NequIP or MACE model, or of the models inside an ASE
-    calculator, by ones that use Weft: in place, with the same parameters and the same state dict.
+    calculator, and linear layers whose weight is pruned, by ones that use Weft: in place, with the same
+    parameters and the same state dict.
     Returns a report of it.  Without a C compiler, or if the model is not on the CPU, nothing changes,
     and the report says so.  `restore` undoes it.
 
@@ -116,18 +115,22 @@ def accelerate(model: Any, *, fuse_radial: Optional[bool] = None) -> Report:
     for m in models:
         why = _refusal(m)
         if not why:
-            package = import_module("." + _PACKAGES[_package_of(m)], __name__)
-            found = package.replace(m, fuse_radial)
-            replaced += [Replaced(*r) for r in found]
-            why = "no module that Weft makes faster, or all of them are replaced already"
+            package = _package_of(m)
+            found = [] if package is None else import_module("." + _PACKAGES[package], __name__).replace(
+                m, fuse_radial)
+            replaced += [Replaced(*r) for r in [*found, *pruned.replace(m)]]
+            why = (f"no model of {', '.join(_PACKAGES)}, and no pruned linear layer that would gain"
+                   if package is None else
+                   "no module that Weft makes faster, or all of them are replaced already")
         whys.append(why)
     return Report(type(models[0]).__name__, replaced, whys[0])
 
 
 def restore(model: Any) -> Report:
     """Undoes `accelerate`: every replaced module, of a model or of the models inside a calculator, is what
-    it was, with the parameters that it has now.  To be called before a model is scripted, traced or
-    pickled for a place without Weft.  Returns a report of it."""
+    it was, with the parameters that it has now.  Modules of weft.o3 inside the model become those of e3nn.
+    To be called before a model is scripted, traced or pickled for a place without Weft.  Returns a report
+    of it."""
     models = _models(model)
     names = [name for m in models for name in _swap.restore(m)]
     return Report(type(models[0]).__name__, [Replaced(n, "as before") for n in names],

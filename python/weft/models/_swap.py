@@ -15,7 +15,9 @@ from typing import Any, List
 import torch
 
 from .. import _lib
+from .._dropin import Dropin
 from .._program import Program
+from .._script import warn_of_stock
 
 _PROBE = "program p(n)\naxis I = n\nf32 A[I], B[I]\nB[i] = 2 * A[i]\n"
 
@@ -88,9 +90,7 @@ class Swapped:
     def __prepare_scriptable__(self):
         """What torch.jit.script calls first.  TorchScript is for programs without Python, which Weft's
         derivatives need, so it gets the stock module."""
-        warnings.warn("weft: TorchScript takes stock modules: those of this model are restored, as by "
-                      "weft.restore(model); weft.accelerate(model) replaces them again", RuntimeWarning,
-                      stacklevel=2)
+        warn_of_stock("weft.accelerate(model)")
         self.weft_restore()
         return self
 
@@ -102,10 +102,17 @@ def swap(module: torch.nn.Module, to: type) -> None:
 
 
 def restore(model: torch.nn.Module) -> List[str]:
-    """Restores every replaced module; their names."""
-    out = []
-    for name, module in model.named_modules():
+    """Restores every replaced module, and has classes of e3nn in the place of those of weft.o3; their
+    names."""
+    out, stock = [], {}
+    for name, module in list(model.named_modules()):
         if isinstance(module, Swapped):
             module.weft_restore()
             out.append(name)
+        for key, child in module._modules.items():
+            if isinstance(child, Dropin):
+                if id(child) not in stock:  # it can be in two places
+                    stock[id(child)] = child.stock()
+                    out.append(f"{name}.{key}".lstrip("."))
+                module._modules[key] = stock[id(child)]
     return out

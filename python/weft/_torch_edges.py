@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+"""Structures of graph operators as operators of torch, so that traced functions make them of the edges that
+they are given.  Shapes depend on those of the arguments alone.  Outside of a trace what was made of a list
+is kept as long as the list."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Dict, List, Sequence, Tuple
+
+import numpy as np
+import torch
+
+from . import _edges
+from ._function import function
+from ._graph import Graph
+from ._sparse import bad
+from ._torch import run
+from ._torch_ad import is_traced
+
+Tensor = torch.Tensor
+
+
+Names = Tuple[str, Tuple[str, ...], Tuple[str, ...], Tuple[str, ...]]
+
+
+@lru_cache(maxsize=1024)
+def _read(spec: str) -> Names:
+    f = function("op " + spec)
+    return f.text, tuple(a.name for a in f.inputs), tuple(f.symbols), tuple(a.name for a in f.outputs)
+
+
+@torch.compiler.assume_constant_result  # a trace has the text and the names
+def _names(spec: str) -> Names:
+    """Of an operator: its text, its inputs, its sizes and its outputs."""
+    return _read(spec)
+
+
+def call(spec: str, arrays: Dict[str, Any]) -> Any:
+    """An operator on tensors and sizes by name, whose shapes were checked."""
+    text, inputs, symbols, outputs = _names(spec)
+    results = run(text, [arrays[name] for name in inputs],
+                  [arrays.get(name, -1) for name in symbols] if "ne" in arrays else [])
+    return results[0] if len(outputs) == 1 else dict(zip(outputs, results))
+
+
+def tensors(arrays: Sequence[np.ndarray]) -> Tuple[Tensor, ...]:
+    return tuple(torch.from_numpy(a) for a in arrays)
+
+
+def _numpy(x: Tensor) -> np.ndarray:
+    if x.device.type != "cpu":
+        raise bad("edge_index", "a tensor on the CPU", x.device)
+    return x.detach().contiguous().numpy()
+
+
+@torch.library.custom_op("weft::edge_rows", mutates_args=())
+def _rows(edge_index: Tensor, receivers: int, senders: int, loops: int) -> List[Tensor]:
+    return list(tensors(_edges.make_rows(_numpy(edge_index[1]), _numpy(edge_index[0]), receivers, senders, loops)))
+
+
+@_rows.register_fake
+def _(edge_index, receivers, senders, loops):
+    n = edge_index.shape[1]
+    if loops:
+        n = n + (receivers if receivers is senders or receivers == senders else torch.sym_min(receivers, senders))
+    start = edge_index.new_empty((receivers + 1 + (1 if loops else 0),), dtype=torch.int64)
+    return [start, edge_index.new_empty((n,), dtype=torch.int64), edge_index.new_empty((n,), dtype=torch.int64)]
+
+
+@torch.library.custom_op("weft::edge_tiles", mutates_args=())
+def _tiles(edge_index: Tensor, edge_type: Tensor, receivers: int, senders: int, relations: int,
+           most: int) -> List[Tensor]:
+    """most: of tiles, as many as edges and relations can need, so that shapes are known; a row more has
+    places that no pair has.  0: as many as there are."""
+    made = _edges.make_tiles(*(_numpy(e) for e in (edge_index[1], edge_index[0], edge_type.to(edge_index.dtype))),
+                             receivers, senders, relations, most)
+    if most:
+        made = (*made[:5], *_fill(*made[5:], edge_index.shape[1], most * _edges.TILE))
+    return list(tensors(made))
+
+
+def _fill(first: np.ndarray, place: np.ndarray, n: int, places: int) -> Tuple[np.ndarray, np.ndarray]:
+    free = np.ones(places, bool)
+    free[place] = False
+    return np.append(first, n), np.append(place, np.flatnonzero(free)[:n - len(place)])
+
+
+@_tiles.register_fake
+def _(edge_index, edge_type, receivers, senders, relations, most):
+    n = edge_index.shape[1]
+    shapes = [(most,), (most, _edges.TILE), (most * _edges.TILE + 1,), (n,), (n,), (receivers + 2,), (n,)]
+    return [edge_index.new_empty(s, dtype=torch.int64) for s in shapes]
+
+
+def rows(graph: Any, receivers: int, senders: int, loops: int) -> Sequence[Tensor]:
+    if is_traced():
+        return _rows(_index(graph), receivers, senders, loops)
+    known = _edges.kept.get(graph)
+    key = ("torch rows", receivers, senders, loops)
+    if key not in known:
+        known[key] = _rows(_index(graph), receivers, senders, loops)
+    return known[key]
+
+
+def _index(graph: Any) -> Tensor:
+    if isinstance(graph, Graph):
+        return torch.from_numpy(np.stack([graph.col, graph.row]))
+    return graph if isinstance(graph, Tensor) else torch.from_numpy(np.ascontiguousarray(graph))
+
+
+def tiles(edge_index: Any, edge_type: Tensor, receivers: int, senders: int,
+          relations: int) -> Tuple[Sequence[Tensor], bool]:
+    """The arrays, and whether a row more has what no pair has."""
+    if is_traced():
+        most = (edge_index.shape[1] + (_edges.TILE - 1) * relations) // _edges.TILE + 1
+        return _tiles(edge_index, edge_type, receivers, senders, relations, most), True
+    known = _edges.kept.get(edge_index)
+    key = ("tiles", receivers, senders, relations, id(edge_type), edge_type._version)
+    if key not in known:  # edge_type: its id is nobody else's while it is kept
+        made = _tiles(_index(edge_index), edge_type, receivers, senders, relations, 0)
+        known[key] = made, edge_type
+    return known[key][0], False

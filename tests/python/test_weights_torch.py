@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+"""Pruned weights, groups of rows and sparse results on torch tensors: derivatives, the layer, accelerate."""
+
+import copy
+import io
+import pickle
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import weft
+from test_weights import FORMATS, weight
+
+checks = (torch.autograd.gradcheck, torch.autograd.gradgradcheck)
+
+
+def layer(format, bias=True, shape=(32, 48)):
+    w, mask = (torch.from_numpy(a) for a in weight(format, shape=shape))
+    linear = torch.nn.Linear(shape[1], shape[0], bias, dtype=torch.float64)
+    with torch.no_grad():
+        linear.weight.copy_(w)
+    return weft.nn.SparseLinear.from_dense(linear, mask, format), linear, mask
+
+
+def dense(linear, mask, x):
+    return torch.nn.functional.linear(x, linear.weight * mask, linear.bias)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_layer_and_its_derivatives(format):
+    sparse, linear, mask = layer(format)
+    x = torch.randn(3, 48, dtype=torch.float64, requires_grad=True)
+    assert (sparse(x) - dense(linear, mask, x)).abs().max() <= 1e-13
+    assert torch.equal(sparse.weight, linear.weight * mask)
+    for check in checks:
+        assert check(lambda x, v, b: weft.sparse_linear(x, sparse._weight.with_values(v), b),
+                     (x[:2].detach().requires_grad_(), sparse.values, sparse.bias), fast_mode=True)
+    g = torch.randn(3, 32, dtype=torch.float64)
+    dx, dv, db = torch.autograd.grad(sparse(x), (x, sparse.values, sparse.bias), g)
+    wx, ww, wb = torch.autograd.grad(dense(linear, mask, x), (x, linear.weight, linear.bias), g)
+    assert (dx - wx).abs().max() <= 1e-13 and (db - wb).abs().max() <= 1e-13
+    assert (sparse._weight.with_values(dv).to_dense() - ww).abs().max() <= 1e-13
+    if sparse._weight.keep is not None:
+        assert (dv * (1 - sparse._weight.keep)).abs().max() == 0
+
+
+def test_layer_is_saved_loaded_copied_and_pickled():
+    sparse, linear, mask = layer("bsr(4, 8)")
+    other, *_ = layer("bsr(4, 8)")
+    x = torch.randn(3, 48, dtype=torch.float64)
+    with torch.no_grad():
+        sparse.values.add_(1)
+    file = io.BytesIO()
+    torch.save(sparse.state_dict(), file)
+    file.seek(0)
+    other.load_state_dict(torch.load(file))
+    for again in (other, copy.deepcopy(sparse), pickle.loads(pickle.dumps(sparse))):
+        assert torch.equal(again(x), sparse(x))
+    assert (sparse.to_dense()(x) - sparse(x)).abs().max() <= 1e-13
+    assert (sparse.float()(x.float()) - other(x)).abs().max() <= 1e-5
+    assert "bsr(4, 8)" in repr(sparse)
+    with pytest.raises(weft.ArgumentError, match="^linear: expected"):
+        weft.nn.SparseLinear.from_dense(torch.nn.ReLU())
+
+
+@pytest.mark.parametrize("format", ["csr", "bsr(4, 8)"])
+def test_layer_is_compiled_exported_and_vmapped(format):
+    sparse, linear, mask = layer(format)
+    x = torch.randn(4, 3, 48, dtype=torch.float64)
+    want = sparse(x)
+    assert torch.equal(torch.compile(sparse, fullgraph=True)(x), want)
+    assert torch.equal(torch.export.export(sparse, (x,)).module()(x), want)
+    assert (torch.func.vmap(sparse)(x) - want).abs().max() <= 1e-13
+
+
+def test_matrices_of_torch_as_they_are():
+    sparse, linear, mask = layer("bsr(4, 8)", bias=False)
+    x, w = torch.randn(3, 48, dtype=torch.float64), (linear.weight * mask).detach()
+    for matrix in (w.to_sparse_csr(), w.to_sparse_bsr((4, 8))):
+        assert (weft.sparse_linear(x, matrix) - x @ w.T).abs().max() <= 1e-13
+
+
+def test_groups_and_their_derivatives():
+    x, w = (torch.randn(*s, dtype=torch.float64, requires_grad=True) for s in ((5, 4), (3, 4, 2)))
+    index, gates = torch.tensor([0, 4, 1, 2, 4, 0]), torch.randn(6, dtype=torch.float64, requires_grad=True)
+    ends = torch.tensor([2, 2, 6])
+    each = torch.cat([x[index[:2]] @ w[0], x[index[2:]] @ w[2]])
+    want = torch.zeros(5, 2, dtype=torch.float64).index_add(0, index, gates[:, None] * each)
+    assert (weft.grouped_mm(x, w, ends, index=index) - each).abs().max() <= 1e-13
+    assert (weft.grouped_mm(x, w, ends, index=index, gates=gates) - want).abs().max() <= 1e-13
+    for check in checks:
+        assert check(lambda x, w, g: weft.grouped_mm(x, w, ends, index=index, gates=g), (x, w, gates))
+        assert check(lambda x, w: weft.grouped_mm(x, w, torch.tensor([2, 2, 5])), (x, w))
+
+
+@pytest.mark.parametrize("call, want", [
+    (weft.spgemm, lambda a, b: a @ b.T), (weft.sparse_add, lambda a, b: a + b), (weft.sparse_mul, lambda a, b: a * b)])
+def test_sparse_results_and_their_gradients(call, want):
+    torch.manual_seed(3)
+    a, b = ((torch.randint(1, 5, (6, 5)) * (torch.rand(6, 5) < 0.4)).double() for _ in range(2))
+    other = b.T.contiguous() if call is weft.spgemm else b
+    for kind in (torch.Tensor.to_sparse_csr, torch.Tensor.to_sparse_coo):
+        assert torch.equal(call(kind(a), kind(other)).to_dense(), want(a, b))
+    g = torch.randn_like(want(a, b))
+    sa, sb = (x.to_sparse_coo().requires_grad_() for x in (a, other))
+    (call(sa, sb).to_dense() * g).sum().backward()
+    da, db = (x.clone().requires_grad_() for x in (a, b))
+    (want(da, db) * g).sum().backward()
+    assert (sa.grad.to_dense() - da.grad * (a != 0)).abs().max() <= 1e-13
+    grad = db.grad * (b != 0)
+    assert (sb.grad.to_dense() - (grad.T if call is weft.spgemm else grad)).abs().max() <= 1e-13
+
+
+def pruned_model(density=0.05):
+    torch.manual_seed(4)
+    model = torch.nn.Sequential(torch.nn.Linear(128, 256), torch.nn.GELU(), torch.nn.Linear(256, 128))
+    with torch.no_grad():
+        for linear in (model[0], model[2]):
+            keep = torch.rand(*(n // 16 for n in linear.weight.shape)) < density
+            linear.weight *= torch.kron(keep, torch.ones(16, 16))
+    return model
+
+
+def test_accelerate_replaces_pruned_linear_layers(monkeypatch):
+    from weft.models import pruned
+
+    monkeypatch.setattr(pruned, "_dense_seconds", lambda rows, columns: 1.0)  # whatever machine runs this
+    stock = pruned_model()
+    model = copy.deepcopy(stock)
+    report = weft.accelerate(model)
+    assert [r.name for r in report.replaced] == ["0", "2"] and "predicted" in str(report)
+    assert list(model.state_dict()) == list(stock.state_dict())
+    x = torch.randn(7, 128)
+    assert (model(x) - stock(x)).abs().max() <= 1e-5
+    for m in (model, stock):
+        m(x).square().sum().backward()
+    for a, b in zip(model.parameters(), stock.parameters()):
+        keep = (b != 0) if b.dim() == 2 else torch.ones_like(b)
+        assert (a.grad - b.grad * keep).abs().max() <= 1e-3
+    with torch.no_grad():  # new values are seen, with and without gradients
+        before = model(x)
+        for m in (model, stock):
+            m[0].weight.mul_(2)
+        assert (model(x) - stock(x)).abs().max() <= 1e-5 and not torch.equal(model(x), before)
+    assert not weft.accelerate(model)
+    assert len(weft.restore(model).replaced) == 2 and type(model[0]) is torch.nn.Linear
+
+
+def test_accelerate_leaves_layers_that_would_not_gain(monkeypatch):
+    from weft.models import pruned
+
+    monkeypatch.setattr(pruned, "_dense_seconds", lambda rows, columns: 0.0)
+    report = weft.accelerate(pruned_model())
+    assert not report and "no pruned linear layer that would gain" in str(report)
+    assert not weft.accelerate(torch.nn.Linear(128, 128))
