@@ -131,3 +131,83 @@ def test_refusals():
                           ("mask: expected a sparse matrix, or a dense one of bool", (q, k, v, torch.ones(64, 64)))):
         with pytest.raises(weft.Error, match=re.escape(message)):
             weft.attention(*args)
+
+
+def paged(q, k, v, table, lengths, scale=None):
+    out = torch.zeros(q.shape[0], q.shape[1], v.shape[-1], dtype=q.dtype)
+    for b, n in enumerate(lengths):
+        keys, values = (x[table[b]].transpose(0, 1).flatten(1, 2)[:, :n] for x in (k, v))
+        if n:
+            out[b] = F.scaled_dot_product_attention(q[b][:, None], keys, values, scale=scale,
+                                                    enable_gqa=True)[:, 0]
+    return out
+
+
+def test_paged_attention():
+    torch.manual_seed(1)
+    q, k, v = torch.randn(4, 6, 8).double(), torch.randn(9, 2, 5, 8).double(), torch.randn(9, 2, 5, 7).double()
+    table = torch.tensor([[3, 1, 8, 0], [2, 7, 0, 0], [7, 0, 0, 0], [0, 4, 5, 6]])
+    lengths = torch.tensor([17, 6, 0, 20])
+    want = paged(q, k, v, table, lengths)
+    torch.testing.assert_close(weft.paged_attention(q, k, v, table, lengths), want, rtol=1e-12, atol=1e-12)
+    got = weft.paged_attention(*(x.numpy() for x in (q, k, v, table, lengths)), scale=0.3)
+    np.testing.assert_allclose(got, paged(q, k, v, table, lengths, 0.3).numpy(), rtol=1e-12, atol=1e-12)
+    k[7, :, 1:], v[7, :, 1:] = torch.nan, torch.nan  # behind the 6 tokens of sequence 1
+    torch.testing.assert_close(weft.paged_attention(q, k, v, table, lengths), want, rtol=1e-12, atol=1e-12)
+    x = [t.nan_to_num().requires_grad_() for t in (q, k, v)]
+    assert gradcheck(lambda *y: weft.paged_attention(*y, table, lengths), x, fast_mode=True)
+    assert gradgradcheck(lambda *y: weft.paged_attention(*y, table, lengths), x, fast_mode=True)
+    for message, args in (("q: expected [batch, heads, dim]", (q[0], k, v, table, lengths)),
+                          ("k_cache: expected the dim of q, 8, got 7", (q, v, v, table, lengths)),
+                          ("v_cache: expected the pages of k_cache", (q, k, v[:3], table, lengths)),
+                          ("block_table: expected integers [4, pages]", (q, k, v, table[:2], lengths)),
+                          ("block_table: expected pages from 0 to 8, got 9", (q, k, v, table + 1, lengths)),
+                          ("lengths: expected 0 to 20 tokens", (q, k, v, table, lengths + 1)),
+                          ("lengths: expected 4 integers", (q, k, v, table, lengths.double()))):
+        with pytest.raises(weft.Error, match=re.escape(message)):
+            weft.paged_attention(*args)
+
+
+def test_the_layer_is_multihead_attention_with_a_mask():
+    torch.manual_seed(2)
+    theirs = torch.nn.MultiheadAttention(24, 3, batch_first=True, dtype=torch.float64)
+    ours = weft.nn.SparseAttention(24, 3, masks.band(70, 9), dtype=torch.float64)
+    ours.load_state_dict(theirs.state_dict())
+    theirs.load_state_dict(ours.state_dict())
+    x = torch.randn(2, 70, 24, dtype=torch.float64, requires_grad=True)
+    z, want = ours(x), theirs(x, x, x, attn_mask=~band(70, 9), need_weights=False)[0]
+    torch.testing.assert_close(z, want, rtol=1e-10, atol=1e-12)
+    g = torch.randn_like(z)
+    for a, b in zip(torch.autograd.grad(z, [x, *ours.parameters()], g),
+                    torch.autograd.grad(want, [x, *theirs.parameters()], g)):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-11)
+    torch.testing.assert_close(ours(x[0]), z[0], rtol=1e-12, atol=1e-12)
+
+
+def test_the_layer_has_its_options():
+    torch.manual_seed(3)
+    layer = weft.nn.SparseAttention(32, 4, num_kv_heads=2, dropout=0.5, bias=False)
+    assert layer.in_proj_weight.shape == (64, 32) and layer.in_proj_bias is None
+    x = torch.randn(2, 20, 32)
+    a, b = layer(x, masks.causal(20)), layer(x, masks.causal(20))
+    assert not torch.equal(a, b)
+    layer.eval()
+    assert torch.equal(layer(x, masks.causal(20)), layer(x, masks.causal(20)))
+    z = layer(x, lengths=np.array([20, 5]))
+    torch.testing.assert_close(z[1, :5], layer(x[1, :5]), rtol=1e-5, atol=1e-6)
+    for message, make in (("num_heads: expected a number that divides", lambda: weft.nn.SparseAttention(10, 3)),
+                          ("num_kv_heads: expected", lambda: weft.nn.SparseAttention(12, 4, num_kv_heads=3)),
+                          ("dropout: expected", lambda: weft.nn.SparseAttention(12, 4, dropout=1.0)),
+                          ("x: expected [batch, tokens, 32]", lambda: layer(x[..., :3]))):
+        with pytest.raises(weft.Error, match=re.escape(message)):
+            make()
+
+
+def test_layers_are_copied_and_pickled():
+    import copy
+    import pickle
+
+    layer = weft.nn.SparseAttention(16, 2, masks.band(40, 3))
+    x = torch.randn(1, 40, 16)
+    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert torch.equal(other(x), layer(x))
