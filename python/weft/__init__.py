@@ -26,7 +26,7 @@ from ._lib import (
     ParseError,
     RunError,
 )
-from ._attention import attention
+from ._attention import attention, paged_attention
 from ._conv import Convolution, Edges
 from ._edges import Tiles
 from ._conv3d import KernelMap, conv3d, kernel_map
@@ -51,7 +51,7 @@ __all__ = [
     "LimitError", "Linear", "Neighbours", "OutOfMemory", "ParseError", "Product", "Program", "Progress",
     "RunError", "SparseWeight", "SphericalHarmonics", "TPProblem", "Tiles", "Tuned", "atoms", "attention",
     "conv3d", "forget", "freeze", "gat", "gatv2", "grouped_mm", "kernel_map", "masks", "message",
-    "neighbours", "rgms", "sddmm", "segment_reduce", "set_threads", "softmax", "sparse_add",
+    "neighbours", "paged_attention", "rgms", "sddmm", "segment_reduce", "set_threads", "softmax", "sparse_add",
     "sparse_linear", "sparse_mul", "spgemm", "spmm", "spmv", "tune", "wigner_3j", "wigner_D",
 ]
 

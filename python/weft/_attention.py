@@ -138,19 +138,14 @@ def _operator(spec: str) -> Any:
     return operator(spec)
 
 
-def _tensors(arrays: Dict[str, Any]) -> Dict[str, Any]:
+def _run(spec: str, q: Any, arrays: Dict[str, Any], plan: Dict[str, Any]) -> Any:
+    """plan: arrays that are kept, as q is; the others are tensors, NumPy arrays and sizes."""
+    if not is_torch(q):
+        return _kernel(spec)({**arrays, **plan})
     import torch
 
-    return {k: torch.from_numpy(np.ascontiguousarray(a)) if a.ndim else torch.tensor(a.item(),
-            dtype=getattr(torch, a.dtype.name)) for k, a in arrays.items()}
-
-
-def _run(spec: str, q: Any, arrays: Dict[str, Any]) -> Any:
-    """Of what `arrays` holds for q, k and v, and the rest as NumPy arrays."""
-    if not is_torch(q):
-        return _kernel(spec)(arrays)
-    others = {k: x for k, x in arrays.items() if isinstance(x, np.ndarray)}
-    return _operator(spec)({**arrays, **_tensors(others)})
+    made = {k: torch.tensor(x) if isinstance(x, np.ndarray) else x for k, x in arrays.items()}
+    return _operator(spec)({**made, **plan})
 
 
 def attention(q: Any, k: Any, v: Any, mask: Any = None, *, scale: Optional[float] = None,
@@ -176,14 +171,75 @@ def attention(q: Any, k: Any, v: Any, mask: Any = None, *, scale: Optional[float
         return q.new_zeros(s.out) if is_torch(q) else np.zeros(s.out, q.dtype)
     ragged = lq is not None or s.n % bi != 0 or s.m % masks.BLOCK != 0
     plan = mask.plan(copies, s.type, *(None if x is None else np.repeat(x, s.heads) for x in (lq, lk)))
-    arrays: Dict[str, Any] = {**plan.arrays, **_dropout(dropout, seed, s, plan),
-                              "C": np.array(factor, masks.dtype(s.type))}
+    kept = plan.tensors() if is_torch(q) else plan.arrays
+    arrays = {**_dropout(dropout, seed, s, plan), "C": np.array(factor, masks.dtype(s.type)),
+              "heads": copies, "np": kept["X"].shape[0]}
     rows, cols = (s.batch * s.heads, s.n), (s.batch * s.kv, s.m)
     if ragged:
         full = (np.full(s.batch, s.n), np.full(s.batch, s.m))
         arrays["lq"] = np.repeat(full[0] if lq is None else lq, s.heads)
         arrays["lk"] = np.repeat(full[1] if lk is None else lk, s.kv)
+        arrays.update(n=s.n, m=s.m)
     else:
+        arrays.update(nq=plan.tiles, nk=plan.blocks)
         rows, cols = (s.batch * s.heads * plan.tiles, bi), (s.batch * s.kv, plan.blocks, masks.BLOCK)
-    arrays.update(heads=copies, Q=q.reshape(*rows, s.d), Kk=k.reshape(*cols, s.d), V=v.reshape(*cols, s.dv))
-    return _run(_spec(s, plan, ragged, "HQ" in arrays), q, arrays).reshape(s.out)
+    if plan.split:
+        arrays["pieces"] = kept["P.row"].shape[0]
+    arrays.update(Q=q.reshape(*rows, s.d), Kk=k.reshape(*cols, s.d), V=v.reshape(*cols, s.dv))
+    return _run(_spec(s, plan, ragged, "HQ" in arrays), q, arrays, kept).reshape(s.out)
+
+
+def _pages(table: Any, lengths: Any, batch: int, npages: int, page: int) -> Dict[str, np.ndarray]:
+    """The pages of each sequence up to its length, and the tokens of each page, as rows."""
+    table, lengths = (np.asarray(x.detach().numpy() if is_torch(x) else x) for x in (table, lengths))
+    if table.ndim != 2 or len(table) != batch or table.dtype.kind not in "iu":
+        raise bad("block_table", f"integers [{batch}, pages], a row for each sequence", describe(table))
+    if lengths.shape != (batch,) or lengths.dtype.kind not in "iu":
+        raise bad("lengths", f"{batch} integers, one for each sequence", describe(lengths))
+    most = table.shape[1] * page
+    if batch and (lengths.min() < 0 or lengths.max() > most):
+        raise bad("lengths", f"0 to {most} tokens, as block_table has pages",
+                  int(lengths.max() if lengths.max() > most else lengths.min()))
+    used = np.arange(table.shape[1]) * page < lengths[:, None]
+    at = table[used].astype(np.int64)
+    if at.size and (at.min() < 0 or at.max() >= npages):
+        raise bad("block_table", f"pages from 0 to {npages - 1}",
+                  int(at.max() if at.max() >= npages else at.min()))
+    tokens = np.minimum(lengths[:, None] - np.arange(table.shape[1]) * page, page)[used]
+    start = [np.concatenate([[0], np.cumsum(x)]).astype(np.int64) for x in (used.sum(1), tokens)]
+    return {"P.start": start[0], "P.where": at, "T.start": start[1]}
+
+
+def paged_attention(q: Any, k_cache: Any, v_cache: Any, block_table: Any, lengths: Any, *,
+                    scale: Optional[float] = None) -> Any:
+    """Attention of one query a sequence over keys and values in pages, as when a model decodes.
+
+    q: [batch, heads, dim].  k_cache, v_cache: [pages, kv heads, page, dim]; kv heads divide heads.
+    block_table: [batch, most pages] integers, the pages of each sequence in order.
+    lengths: [batch] integers, tokens of each sequence; places behind them are not looked at.
+    Returns [batch, heads, dim]; zeros for a sequence without tokens."""
+    if getattr(q, "ndim", 0) != 3:
+        raise bad("q", "[batch, heads, dim]", describe(q))
+    q, type_name = _operand("q", q)
+    k_cache, k_type = _operand("k_cache", k_cache, q)
+    v_cache, v_type = _operand("v_cache", v_cache, q)
+    batch, heads, d = q.shape
+    for name, x, t in (("k_cache", k_cache, k_type), ("v_cache", v_cache, v_type)):
+        if t != type_name:
+            raise bad(name, f"{type_name}, as q is", t)
+        if x.ndim != 4:
+            raise bad(name, "[pages, kv heads, page, dim]", f"{x.ndim} dimensions, {tuple(x.shape)}")
+    npages, kv, page = k_cache.shape[:3]
+    if k_cache.shape[3] != d:
+        raise bad("k_cache", f"the dim of q, {d}", k_cache.shape[3])
+    if tuple(v_cache.shape[:3]) != tuple(k_cache.shape[:3]):
+        raise bad("v_cache", f"the pages of k_cache, {tuple(k_cache.shape[:3])}", tuple(v_cache.shape[:3]))
+    if kv == 0 or heads % kv or page == 0:
+        raise bad("k_cache", f"a number of heads that divides the {heads} of q, and pages of 1 token or more",
+                  f"{kv} heads, pages of {page}")
+    dv, factor = v_cache.shape[3], 1 / math.sqrt(d) if scale is None else _check.real("scale", scale)
+    spec = f"paged_attention:{type_name}:heads={kv}:groups={heads // kv}:d={d}:dv={dv}:page={page}"
+    arrays = {**_pages(block_table, lengths, batch, npages, page), "Q": q.reshape(batch, kv, heads // kv, d),
+              "Kc": k_cache, "Vc": v_cache, "C": np.array(factor, masks.dtype(type_name)), "nseq": batch,
+              "npages": npages}
+    return _run(spec, q, arrays, {}).reshape(batch, heads, dv)

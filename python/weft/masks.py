@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 from ctypes import byref, c_int64
-from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
@@ -22,15 +22,22 @@ from ._sparse import bad, describe, is_torch
 __all__ = ["Mask", "band", "bigbird", "blocks", "butterfly", "causal", "full", "longformer", "of"]
 
 
-class Plan(NamedTuple):
+class Plan:
     """A mask as blocks: see weft_mask in weft.h."""
 
-    arrays: Dict[str, np.ndarray]  # by the names of the program
-    tiles: int
-    blocks: int
-    w: int
-    split: bool
-    nnz: int
+    def __init__(self, arrays: Dict[str, np.ndarray], out: _lib.Mask, w: int):
+        self.arrays = arrays  # by the names of the program
+        self.tiles, self.blocks, self.w = out.tiles, out.blocks, w
+        self.split, self.nnz = bool(out.split), out.nnz
+        self._tensors: Dict[str, Any] = {}
+
+    def tensors(self) -> Dict[str, Any]:
+        """The arrays as tensors, always the same ones."""
+        if not self._tensors:
+            import torch
+
+            self._tensors = {k: torch.from_numpy(a.copy()) for k, a in self.arrays.items()}
+        return self._tensors
 
 
 class Mask:
@@ -100,7 +107,7 @@ class Mask:
         arrays = {k: np.ascontiguousarray(a) for k, a in arrays.items()}
         for a in arrays.values():
             a.flags.writeable = False
-        return Plan(arrays, out.tiles, out.blocks, w, bool(out.split), out.nnz)
+        return Plan(arrays, out, w)
 
 
 BLOCK = 64  # keys of a block

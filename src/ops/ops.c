@@ -13,6 +13,7 @@ static const OpsFamily *const families[] = {
     &ops_graph,
     &ops_relation,
     &ops_attention,
+    &ops_paged,
     &ops_conv3d,
     &ops_weights,
     &ops_matrix,

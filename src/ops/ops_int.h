@@ -101,6 +101,7 @@ extern const OpsFamily ops_relation;
 extern const OpsFamily ops_weights;
 extern const OpsFamily ops_matrix;
 extern const OpsFamily ops_attention;
+extern const OpsFamily ops_paged;
 extern const OpsFamily ops_conv3d;
 
 #endif
