@@ -32,4 +32,4 @@ static const OpsSize sizes[] = {
     { "page", 0, 16, "of paged_attention: tokens of a page" }, { NULL, 0, 0, NULL },
 };
 
-const OpsFamily ops_paged = { rows, options, signs, sizes, 0, NULL };
+const OpsFamily ops_paged = { rows, options, signs, sizes, 0, NULL, NULL };
