@@ -48,7 +48,8 @@ WEFT_FN weft_vf64 weft_exp_vf64(weft_vf64 x)
     x = weft_max_vf64(weft_min_vf64(x, WEFT_SPLAT_F64(710)), WEFT_SPLAT_F64(-750));
     t = WEFT_MORE(vf64, x, WEFT_SPLAT_F64(1.4426950408889634), large);
     n = t - large;
-    x = WEFT_MORE(vf64, n, WEFT_SPLAT_F64(-6.93147180369123816490e-01), x); /* n times it is exact */
+    /* n times the first part of ln 2 is exact */
+    x = WEFT_MORE(vf64, n, WEFT_SPLAT_F64(-6.93147180369123816490e-01), x);
     x = WEFT_MORE(vf64, n, WEFT_SPLAT_F64(-1.90821492927058770002e-10), x);
     WEFT_SUM_OF(vf64, WEFT_SPLAT_F64, 14, x, term, sum);
     whole = (weft_vi64)t - (weft_vi64)large;

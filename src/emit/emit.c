@@ -100,10 +100,13 @@ static void put_bound(Emit *o, const Node *n, bool end)
 
 static void emit_for(Emit *o, const Node *n)
 {
+    Carried carried;
+
     if (n->lanes > 1) {
         emit_vector_loop(o, n);
         return;
     }
+    carried = emit_open_carried(o, n);
     emit_line(o);
     text_str(o->out, "for (int64_t ");
     emit_local(o, n->local);
@@ -119,6 +122,7 @@ static void emit_for(Emit *o, const Node *n)
     o->inner += o->vector != NULL;
     emit_block(o, n->body, n->nbody);
     o->inner -= o->vector != NULL;
+    emit_close_carried(o, carried);
 }
 
 static void note_assigned(Emit *o, const Node *n)
@@ -181,6 +185,8 @@ void emit_let(Emit *o, const Node *n)
     for (o->reg = 0; o->reg < (emit_in_lanes(o, n->local) ? o->regs : 1); o->reg++)
         put_let(o, n);
     o->reg = 0;
+    if (n->local->id < o->nlocal)
+        o->begun[n->local->id] = true;
 }
 
 static void put_operand(Emit *o, Expr *e, Type as, enum Level least, bool vector)
@@ -559,6 +565,7 @@ EmitKernel *emit_functions_cut(Text *out, Prog *p, Node *const *phase, int n, co
     for (int i = 0; i < FIND_COUNT; i++)
         f.done[i] = arena_array(p->arena, p->naxis, sizeof *f.done[i]);
     o.assigned = arena_array(p->arena, p->nlocal, sizeof *o.assigned);
+    o.begun = arena_array(p->arena, p->nlocal, sizeof *o.begun);
     o.hides = arena_array(p->arena, p->nlocal, sizeof *o.hides);
     o.nlocal = p->nlocal;
     put_headers(&o, phase, n);

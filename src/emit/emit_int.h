@@ -48,18 +48,25 @@ typedef struct Emit {
     int nwork, cap_work;
     const char **array_name; /* by place in k->array, then in work */
     bool *assigned; /* by Local.id: a register, not a constant */
+    bool *begun;    /* by Local.id: its let has been written */
     bool *hides;    /* by Local.id: one around it has the same name; */
     int nlocal;     /* of those of the tree */
     int indent;
     const Local *vector; /* the variable whose lanes are side by side here; or NULL */
     int step, regs, reg; /* how many in a register, how many registers; the one that is written */
     int inner;           /* loops inside the vector loop, around what is written */
+    const Node **carried; /* sums over lanes whose registers loops around share */
+    int ncarried, cap_carried;
     bool folds;          /* lanes add to what is being stored to */
     bool masked;         /* only the first lanes count: weft_mask tells which */
     Memo lanes;          /* whether an expression differs from lane to lane */
     bool checked;        /* inside `fits` */
     Strides *strides;    /* of the vector loop around; or NULL */
 } Emit;
+
+typedef struct Carried { /* what one loop added to Emit.carried */
+    int first, n, regs;
+} Carried;
 
 /* How tightly text holds together, as C has it. */
 enum Level { L_COMMA, L_SELECT, L_OR, L_AND, L_COMPARE, L_SUM, L_PRODUCT, L_UNARY, L_PRIMARY };
@@ -99,6 +106,9 @@ void emit_insert(Emit *, const Node *);
 
 /* emit_vector.c */
 void emit_vector_loop(Emit *, const Node *);
+/* A loop around vector loops: sums over their lanes that outlive it have registers meanwhile. */
+Carried emit_open_carried(Emit *, const Node *);
+void emit_close_carried(Emit *, Carried);
 void emit_fold(Emit *, const Local *); /* the part of the sum over lanes in this register */
 void emit_ahead(Emit *, const Node *);
 

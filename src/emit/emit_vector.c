@@ -3,10 +3,14 @@
  *
  * Vector loops: the body for as many registers at once as the loop says, for half as many, ..., for
  * one, and for the rest with the lanes that there are.  What is added up over lanes has a register
- * for each part of the sum, and is folded when the loop has ended. */
+ * for each part of the sum, and is folded when the loop has ended; or, where loops around do
+ * nothing else with the sum, when the outermost of them has. */
 #include "emit/emit_int.h"
 
-enum { MOST_TURNS = 4 }; /* of a loop that is written out */
+enum {
+    MOST_TURNS = 4,   /* of a loop that is written out */
+    MOST_CARRIED = 16 /* registers of sums over lanes that loops around vector loops share */
+};
 
 /* The largest number of iterations that are left when the loops of so many have run; -1: not
  * known. */
@@ -40,7 +44,7 @@ void emit_fold(Emit *o, const Local *l)
     text_f(o->out, "_%d", o->reg);
 }
 
-static void declare_fold(Emit *o, const Node *n, int regs)
+static void declare_fold(Emit *o, const Node *n, int regs, bool carried)
 {
     const Local *l = n->out->local;
     const char *type = emit_suffix(l->type);
@@ -49,12 +53,15 @@ static void declare_fold(Emit *o, const Node *n, int regs)
         emit_line(o);
         text_f(o->out, "weft_v%s ", type);
         emit_fold(o, l);
-        if (n->op == A_ADD) {
+        if (n->op == A_ADD && !carried) {
             text_str(o->out, " = { 0 };");
             continue;
         }
         text_f(o->out, " = WEFT_SPLAT_%s(", l->type == T_f32 ? "F32" : "F64");
-        emit_local(o, l);
+        if (n->op == A_ADD) /* nothing, although the loop may not run */
+            text_str(o->out, "-0.0");
+        else
+            emit_local(o, l);
         text_str(o->out, ");");
     }
     o->reg = 0;
@@ -123,14 +130,23 @@ static bool are_four(const Node *const *n)
     return true;
 }
 
-/* The folds of a loop, each once. */
+static bool is_carried(const Emit *o, const Node *fold)
+{
+    bool is = false;
+
+    for (int i = 0; i < o->ncarried && !is; i++)
+        is = o->carried[i]->out == fold->out;
+    return is;
+}
+
+/* The folds of a loop that are its own, each once. */
 static const Node **folds_of(Emit *o, const Node *loop, int *n)
 {
     const Node **list = arena_array(o->p->arena, loop->nbody, sizeof *list);
 
     *n = 0;
     for (int i = 0; i < loop->nbody; i++) {
-        bool met = !is_fold(loop->body[i]);
+        bool met = !is_fold(loop->body[i]) || is_carried(o, loop->body[i]);
 
         for (int k = 0; k < *n && !met; k++)
             met = list[k]->out == loop->body[i]->out;
@@ -268,7 +284,7 @@ void emit_vector_loop(Emit *o, const Node *n)
     put_bound(o, n, false);
     text_str(o->out, ";");
     for (int i = 0; i < nfold; i++)
-        declare_fold(o, fold[i], regs);
+        declare_fold(o, fold[i], regs, false);
     for (int r = regs; r > 0; r /= 2) {
         if (trips < 0 || trips >= n->lanes * r)
             put_loop(o, n, v.s, r, trips);
@@ -278,6 +294,110 @@ void emit_vector_loop(Emit *o, const Node *n)
         put_rest(o, n, v.s);
     close_folds(o, fold, nfold, regs);
     text_str(o->out, " }");
+}
+
+typedef struct Carry { /* of one sum over lanes in a loop */
+    Emit *o;
+    const Node *fold;
+    int regs;
+    bool other; /* something else than such sums has to do with it */
+} Carry;
+
+static bool is_local(Expr *e, const void *ctx)
+{
+    return e->op == OP_local && e->local == ctx;
+}
+
+static bool mentions(const Carry *c, Expr *e)
+{
+    return e != NULL && ir_any(c->o->p, e, is_local, c->fold->out->local);
+}
+
+static void see_node(Carry *c, const Node *n, const Node *in)
+{
+    bool fold = n->kind == N_STORE && n->out == c->fold->out;
+
+    c->other = c->other || mentions(c, n->lo) || mentions(c, n->hi) || mentions(c, n->cond) ||
+               mentions(c, n->value) || (!fold && mentions(c, n->out)) ||
+               (n->kind == N_LET && n->local == c->fold->out->local) ||
+               (fold && (in->kind != N_FOR || in->lanes <= 1 || in->regs != c->regs ||
+                         n->op != c->fold->op || n->nat > 0));
+    for (int i = 0; i < n->nat; i++)
+        c->other = c->other || mentions(c, n->at[i].out) || mentions(c, n->at[i].value);
+    for (int i = 0; i < n->nbody && !c->other; i++)
+        see_node(c, n->body[i], n);
+}
+
+/* Adds the sums over lanes of a vector loop that began before the loop around. */
+static void add_carried(Emit *o, const Node *loop, const Node *vector)
+{
+    for (int i = 0; i < vector->nbody; i++) {
+        Carry c = { .o = o, .fold = vector->body[i], .regs = vector->regs };
+
+        if (!is_fold(c.fold) || is_carried(o, c.fold) || c.fold->out->local->id >= o->nlocal ||
+            !o->begun[c.fold->out->local->id])
+            continue;
+        see_node(&c, loop, loop);
+        if (c.other)
+            continue;
+        o->carried = arena_grow(o->p->arena, o->carried, o->ncarried, &o->cap_carried,
+                                sizeof *o->carried);
+        o->carried[o->ncarried++] = c.fold;
+    }
+}
+
+/* Of all vector loops below that have so many registers for each sum. */
+static void find_carried(Emit *o, const Node *loop, const Node *n, int regs)
+{
+    if (n->kind == N_FOR && n->lanes > 1 && n->regs == regs)
+        add_carried(o, loop, n);
+    for (int i = 0; i < n->nbody; i++)
+        find_carried(o, loop, n->body[i], regs);
+}
+
+/* The most that a vector loop below has. */
+static int most_regs(const Node *n)
+{
+    int most = n->kind == N_FOR && n->lanes > 1 ? n->regs : -1;
+
+    for (int i = 0; i < n->nbody; i++) {
+        int below = most_regs(n->body[i]);
+
+        most = below > most ? below : most;
+    }
+    return most;
+}
+
+Carried emit_open_carried(Emit *o, const Node *n)
+{
+    Carried c = { o->ncarried, 0, o->vector == NULL ? most_regs(n) : -1 };
+
+    if (c.regs < 0 || has_cut(o, n->body, n->nbody))
+        return c;
+    find_carried(o, n, n, c.regs);
+    c.regs = c.regs > 1 ? c.regs : 1;
+    if ((o->ncarried - c.first) * c.regs > MOST_CARRIED)
+        o->ncarried = c.first;
+    c.n = o->ncarried - c.first;
+    if (c.n == 0)
+        return c;
+    emit_line(o);
+    text_char(o->out, '{');
+    o->indent++;
+    for (int i = 0; i < c.n; i++)
+        declare_fold(o, o->carried[c.first + i], c.regs, true);
+    return c;
+}
+
+void emit_close_carried(Emit *o, Carried c)
+{
+    if (c.n == 0)
+        return;
+    o->ncarried = c.first;
+    close_folds(o, o->carried + c.first, c.n, c.regs);
+    o->indent--;
+    emit_line(o);
+    text_char(o->out, '}');
 }
 
 /* One hint for each cache line that the registers will want: for the first cache, or, of rows that

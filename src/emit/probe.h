@@ -2,8 +2,9 @@
  * Copyright The Weft authors
  *
  * What measures a machine: loops that one resource bounds, as phases of a kernel, to stand after
- * simd.h and elementary.h.  Written by hand, so that the limits of a machine do not depend on what the compiler of
- * programs makes of them.  A range is of parts, each a thread's own share of the arrays.
+ * simd.h and elementary.h.  Written by hand, so that the limits of a machine do not depend on what
+ * the compiler of programs makes of them.  A range is of parts, each a thread's own share of the
+ * arrays.
  *
  *     arrays  a, b, c: f32, or f64 for functions of doubles; index: i32; sink: f32, 16 a part
  *     sizes   elements of a part (of 64 bytes each time), repeats,

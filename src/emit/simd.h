@@ -240,16 +240,40 @@ WEFT_CHOICE(min_f32, float, <=)
 WEFT_CHOICE(max_f64, double, >=)
 WEFT_CHOICE(min_f64, double, <=)
 
-#define WEFT_VCHOICE(name, vec, ivec, cmp) \
-    WEFT_FN vec weft_##name(vec a, vec b) \
+/* The instruction gives a where one of both is NaN: b is put where it is the NaN. */
+#if defined(__AVX512F__)
+#define WEFT_NAN_OF(s, b) _mm512_cmp_p##s##_mask(b, b, _CMP_UNORD_Q)
+#define WEFT_PUT(s, is, b, m) _mm512_mask_mov_p##s(m, is, b)
+#define WEFT_BOTH(name, s, b, a) _mm512_##name##_p##s(b, a)
+typedef __m512 weft_rf32;
+typedef __m512d weft_rf64;
+#elif defined(__AVX__) && WEFT_BYTES == 32
+#define WEFT_NAN_OF(s, b) _mm256_cmp_p##s(b, b, _CMP_UNORD_Q)
+#define WEFT_PUT(s, is, b, m) _mm256_blendv_p##s(m, b, is)
+#define WEFT_BOTH(name, s, b, a) _mm256_##name##_p##s(b, a)
+typedef __m256 weft_rf32;
+typedef __m256d weft_rf64;
+#endif
+#if defined(WEFT_BOTH)
+#define WEFT_VCHOICE(name, type, s, ivec, cmp) \
+    WEFT_FN weft_v##type weft_##name##_v##type(weft_v##type a, weft_v##type b) \
+    { \
+        const weft_r##type x = (weft_r##type)b; \
+        return (weft_v##type)WEFT_PUT(s, WEFT_NAN_OF(s, x), x, \
+                                      WEFT_BOTH(name, s, x, (weft_r##type)a)); \
+    }
+#else
+#define WEFT_VCHOICE(name, type, s, ivec, cmp) \
+    WEFT_FN weft_v##type weft_##name##_v##type(weft_v##type a, weft_v##type b) \
     { \
         ivec first = (ivec)(a cmp b) | (ivec)(a != a); \
-        return (vec)(((ivec)a & first) | ((ivec)b & ~first)); \
+        return (weft_v##type)(((ivec)a & first) | ((ivec)b & ~first)); \
     }
-WEFT_VCHOICE(max_vf32, weft_vf32, weft_vi32, >=)
-WEFT_VCHOICE(min_vf32, weft_vf32, weft_vi32, <=)
-WEFT_VCHOICE(max_vf64, weft_vf64, weft_vi64, >=)
-WEFT_VCHOICE(min_vf64, weft_vf64, weft_vi64, <=)
+#endif
+WEFT_VCHOICE(max, f32, s, weft_vi32, >=)
+WEFT_VCHOICE(min, f32, s, weft_vi32, <=)
+WEFT_VCHOICE(max, f64, d, weft_vi64, >=)
+WEFT_VCHOICE(min, f64, d, weft_vi64, <=)
 
 WEFT_FN weft_vf32 weft_select_vf32(weft_vi32 yes, weft_vf32 a, weft_vf32 b)
 {
@@ -269,10 +293,44 @@ WEFT_FN weft_vf64 weft_select_vf64(weft_vi64 yes, weft_vf64 a, weft_vf64 b)
                 v[i] = join(v[i], v[i + half]); \
         return v[0]; \
     }
+#if defined(__AVX512F__) || (defined(__AVX__) && WEFT_BYTES == 32)
+#if defined(__AVX512F__)
+#define WEFT_FOLD_BOTH(join) \
+    WEFT_FN float weft_fold_##join##_vf32(weft_vf32 v) \
+    { \
+        v = weft_##join##_vf32(v, (weft_vf32)_mm512_shuffle_f32x4((__m512)v, (__m512)v, 0x4e)); \
+        v = weft_##join##_vf32(v, (weft_vf32)_mm512_shuffle_f32x4((__m512)v, (__m512)v, 0xb1)); \
+        v = weft_##join##_vf32(v, (weft_vf32)_mm512_permute_ps((__m512)v, 0x4e)); \
+        return weft_##join##_vf32(v, (weft_vf32)_mm512_permute_ps((__m512)v, 0xb1))[0]; \
+    } \
+    WEFT_FN double weft_fold_##join##_vf64(weft_vf64 v) \
+    { \
+        v = weft_##join##_vf64(v, (weft_vf64)_mm512_shuffle_f64x2((__m512d)v, (__m512d)v, 0x4e)); \
+        v = weft_##join##_vf64(v, (weft_vf64)_mm512_shuffle_f64x2((__m512d)v, (__m512d)v, 0xb1)); \
+        return weft_##join##_vf64(v, (weft_vf64)_mm512_permute_pd((__m512d)v, 0x55))[0]; \
+    }
+#else
+#define WEFT_FOLD_BOTH(join) \
+    WEFT_FN float weft_fold_##join##_vf32(weft_vf32 v) \
+    { \
+        v = weft_##join##_vf32(v, (weft_vf32)_mm256_permute2f128_ps((__m256)v, (__m256)v, 1)); \
+        v = weft_##join##_vf32(v, (weft_vf32)_mm256_permute_ps((__m256)v, 0x4e)); \
+        return weft_##join##_vf32(v, (weft_vf32)_mm256_permute_ps((__m256)v, 0xb1))[0]; \
+    } \
+    WEFT_FN double weft_fold_##join##_vf64(weft_vf64 v) \
+    { \
+        v = weft_##join##_vf64(v, (weft_vf64)_mm256_permute2f128_pd((__m256d)v, (__m256d)v, 1)); \
+        return weft_##join##_vf64(v, (weft_vf64)_mm256_permute_pd((__m256d)v, 5))[0]; \
+    }
+#endif
+WEFT_FOLD_BOTH(max)
+WEFT_FOLD_BOTH(min)
+#else
 WEFT_FOLD(max_vf32, weft_vf32, float, weft_max_f32)
 WEFT_FOLD(min_vf32, weft_vf32, float, weft_min_f32)
 WEFT_FOLD(max_vf64, weft_vf64, double, weft_max_f64)
 WEFT_FOLD(min_vf64, weft_vf64, double, weft_min_f64)
+#endif
 /* Sums over lanes add neighbours first; four at a time cost little more than one. */
 #if defined(__AVX512F__) || (defined(__AVX__) && WEFT_BYTES == 32)
 WEFT_FN __m256 weft_half_f32(weft_vf32 v)
