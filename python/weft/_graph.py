@@ -71,6 +71,10 @@ class Graph:
         if len(pair) != 2:
             raise bad("num_nodes", "a number of nodes, or a pair of receivers and senders", repr(num_nodes))
         self.shape = (_check.size("num_nodes", pair[0]), _check.size("num_nodes", pair[1]))
+        for what, end, n in (("receivers", self.row, self.shape[0]), ("senders", self.col, self.shape[1])):
+            if end.size and not 0 <= end.min() <= end.max() < n:
+                raise bad("edge_index", f"{what} from 0 to {n - 1}, as num_nodes is {n}",
+                          f"{end.min()} to {end.max()}")
         self.data = data
         self._ones: dict = {}  # by type
         self._parts: dict = {}  # for torch, by format: see _operand

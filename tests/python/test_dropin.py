@@ -169,6 +169,18 @@ def test_arguments_of_the_wrong_kind_are_named():
         weft.o3.SphericalHarmonics(2.5, True)
 
 
+def test_indices_beyond_the_nodes_are_refused_at_once():
+    for edges in ([[0, 5], [1, 0]], [[0, 1], [-1, 0]]):
+        for edge_index in (torch.tensor(edges), edges):
+            with pytest.raises(ValueError, match=r"edge_index: expected (senders|receivers) from 0 to 2, as num_"):
+                weft.Graph(edge_index, num_nodes=3)
+    weft.Graph([[5], [0]], num_nodes=(1, 6))
+    x, y, w, rows, cols = graph()
+    for wrong in (cols + 3, cols - 4):
+        with pytest.raises(RuntimeError, match="sender"):
+            weft.TensorProductConv(problem())(x, y, w, rows, wrong)
+
+
 def test_operands_that_do_not_fit_are_runtime_errors():
     conv = weft.TensorProductConv(problem(), deterministic=True)
     operands = [*graph(), torch.arange(4)]
