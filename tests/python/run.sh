@@ -3,7 +3,7 @@
 # Copyright The Weft authors
 #
 # Installs the package into .venv with pip, as its users do, and runs the tests of this folder.
-# `full` installs torch, e3nn, ase, matscipy, sevenn and nequip too, to compare with, and tries the package
+# `full` installs torch, e3nn, ase, matscipy, sevenn, nequip and torch_geometric too, to compare with, and tries the package
 # in an environment with NumPy alone, build/alone, where README.md's first screen has to run as written;
 # `install` does only that.  Others run in what it has installed: `models` the tests of torch and of models, `base` those of this
 # folder beside them; `o3` and `o3_04` those of that folder: tensor products against e3nn, and against e3nn
@@ -74,7 +74,7 @@ if [ -n "$peers" ] && ! { has torch && has e3nn; } &&
     ! fetch torch==2.13.0 e3nn; then
     echo "torch and e3nn cannot be installed"
 fi
-for peer in ase matscipy sevenn nequip; do # each alone: one that cannot be installed does not take the other along
+for peer in ase matscipy sevenn nequip torch_geometric; do # each alone: one that cannot be installed does not take the other along
     if [ -n "$peers" ] && ! has $peer && ! fetch $peer; then
         echo "$peer cannot be installed"
     fi

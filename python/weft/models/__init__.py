@@ -13,7 +13,8 @@ import torch
 
 from . import _swap, pruned
 
-_PACKAGES = {"sevenn": "sevennet", "nequip": "nequip", "mace": "mace"}
+_PACKAGES = {"sevenn": "sevennet", "nequip": "nequip", "mace": "mace",
+             "torch_geometric": "pyg"}
 # What calculators call what they have inside: models, and in wrappers and sums other calculators.
 _INSIDE = ("models", "model", "calc", "calcs", "calculator", "calculators", "mixer")
 
@@ -100,8 +101,8 @@ def _refusal(model: torch.nn.Module) -> str:
 
 def accelerate(model: Any, *, fuse_radial: Optional[bool] = None) -> Report:
     """Replaces the slow modules of a SevenNet, NequIP or MACE model, or of the models inside an ASE
-    calculator, and linear layers whose weight is pruned, by ones that use Weft: in place, with the same
-    parameters and the same state dict.
+    calculator, layers of PyTorch Geometric, and linear layers whose weight is pruned, by ones that use Weft:
+    in place, with the same parameters and the same state dict.
     Returns a report of it.  Without a C compiler, or if the model is not on the CPU, nothing changes,
     and the report says so.  `restore` undoes it.
 

@@ -184,7 +184,7 @@ class GCNConv(_Conv):
         self.in_channels, self.out_channels = in_channels, out_channels
         self.improved, self.cached = improved, cached
         self.add_self_loops, self.normalize = add_self_loops, normalize
-        self._cached: Any = None
+        self.weft_cached: Any = None
         self.lin = linear(in_channels, out_channels, False, glorot)
         self.bias = Parameter(torch.empty(out_channels)) if bias else None
         self.reset_parameters()
@@ -192,7 +192,7 @@ class GCNConv(_Conv):
     def reset_parameters(self) -> None:
         self.lin.reset_parameters()
         zeros(self.bias)
-        self._cached = None
+        self.weft_cached = None
 
     def _norm(self, edge_index: Any, weight: Optional[Tensor], n: int, like: Tensor) -> tuple:
         """Rows, weights of edges, and the factors of nodes."""
@@ -221,10 +221,10 @@ class GCNConv(_Conv):
             weight = edges.weight if edge_weight is None else edge_weight
             out = self._reduce(edges.rows(n, n), self.lin(x), weight)
         else:
-            found = self._cached
+            found = self.__dict__.get("weft_cached")
             if found is None:
                 found = self._norm(edge_index, edge_weight, n, x)
-                self._cached = found if self.cached else None
+                self.weft_cached = found if self.cached else None
             rows, weight, factor = found
             column = factor.to(x.dtype).unsqueeze(-1)
             out = self._reduce(rows, self.lin(x) * column, weight) * column

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+"""weft.accelerate replaces layers of PyTorch Geometric in place, and weft.restore gives them back."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pyg = pytest.importorskip("torch_geometric.nn", reason="torch_geometric is not installed")
+import weft  # noqa: E402
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = pyg.GCNConv(4, 8, cached=True), pyg.SAGEConv(8, 8)
+        self.c, self.d = pyg.GATConv(8, 4, heads=2), pyg.GATv2Conv(8, 8)
+        self.e, self.f = pyg.RGCNConv(8, 8, 3), pyg.SAGEConv(8, 3, aggr="median")
+
+    def forward(self, x, index, types):
+        x = self.d(self.c(self.b(self.a(x, index), edge_index=index), index), index)
+        return self.f(self.e(x, index, edge_type=types), index)
+
+
+def test_layers_are_replaced_and_restored():
+    torch.manual_seed(0)
+    net, x = Net().double(), torch.randn(9, 4, dtype=torch.float64)
+    index = torch.randint(0, 9, (2, 30))
+    types = torch.arange(30) % 3
+    want = net.eval()(x, index, types)
+    before, kinds = {k: v.clone() for k, v in net.state_dict().items()}, [type(m) for m in net.children()]
+    report = weft.accelerate(net)
+    assert [r.name for r in report.replaced] == ["a", "b", "c", "d", "e"], report
+    assert "predicted" in str(report)
+    assert not weft.accelerate(net)
+    net.a.reset_parameters()
+    net.load_state_dict(before)
+    got = net(x, index, types)
+    assert torch.allclose(got, want, atol=1e-12)
+    got.sum().backward()
+    assert all(p.grad is not None for p in net.parameters())
+    assert weft.restore(net) and [type(m) for m in net.children()] == kinds
+    assert torch.allclose(net(x, index, types), want, atol=1e-12)
+    assert not any(n.startswith("weft") for m in net.modules() for n in m.__dict__)
