@@ -139,10 +139,10 @@ def kernel_map(coords: Any, kernel_size: Three = 3, stride: Three = 1, padding: 
     made = _lib.KernelMap()
     with _lib.lock:
         check(lib.weft_kernel_map_make(_lib.context(), byref(given), byref(made)))
-        out = _copy(made.coord, 4 * made.n_out, c_int64).reshape(-1, 4)
-        places = coords if subm else out.astype(array.dtype)
-        if not subm and is_torch(coords):
-            places = coords.new_tensor(places)
+        places = coords
+        if not subm:
+            places = _copy(made.coord, 4 * made.n_out, c_int64).reshape(-1, 4).astype(array.dtype)
+            places = coords.new_tensor(places) if is_torch(coords) else places
         grids = (None, None) if shape is None else (tuple(made.shape), grid)
         return KernelMap(made, size, coords, places, *grids)
 

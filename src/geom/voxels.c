@@ -12,11 +12,16 @@
 enum { RUN_BITS = 3, RUN = 1 << RUN_BITS };
 
 /* Numbers by key, in runs of neighbouring keys: what is near along the last dimension is found by
- * one search.  An empty run has number -1. */
+ * one search.  Runs are numbered in the order in which they came, so voxels in order have theirs
+ * side by side. */
+typedef struct Slot {
+    int64_t run, at; /* which one, -1: none; its number */
+} Slot;
+
 typedef struct Table {
     Arena *arena;
-    int64_t *run;       /* by slot: which run */
-    int32_t (*id)[RUN]; /* by slot and key in the run; -1: none */
+    Slot *slot;
+    int32_t (*id)[RUN]; /* by number of a run and key in it; -1: none */
     int64_t n, cap;     /* runs; slots, a power of two */
     int shift;          /* from a hash to a slot */
 } Table;
@@ -35,13 +40,19 @@ typedef struct Find {
 } Find;
 
 /* The slot of a run, which may be empty. */
-static inline int64_t find_run(const Table *t, int64_t run)
+static inline Slot *find_run(const Table *t, int64_t run)
 {
     int64_t at = (int64_t)((uint64_t)run * 0x9e3779b97f4a7c15U >> t->shift);
 
-    while (t->run[at] != run && t->run[at] != -1)
+    while (t->slot[at].run != run && t->slot[at].run != -1)
         at = (at + 1) & (t->cap - 1);
-    return at;
+    return &t->slot[at];
+}
+
+/* At most two thirds of the slots are taken. */
+static int64_t most_runs(const Table *t)
+{
+    return t->cap / 3 * 2;
 }
 
 static void open_table(Table *t, int64_t cap)
@@ -52,33 +63,30 @@ static void open_table(Table *t, int64_t cap)
     t->shift = 54;
     for (; t->cap < cap; t->cap *= 2)
         t->shift--;
-    t->run = arena_raw(t->arena, t->cap, sizeof *t->run);
-    t->id = arena_raw(t->arena, t->cap, sizeof *t->id);
-    memset(t->run, 0xff, (size_t)t->cap * sizeof *t->run);
+    t->slot = arena_raw(t->arena, t->cap, sizeof *t->slot);
+    t->id = arena_raw(t->arena, most_runs(t), sizeof *t->id);
+    memset(t->slot, 0xff, (size_t)t->cap * sizeof *t->slot);
+    if (old.n > 0)
+        memcpy(t->id, old.id, (size_t)old.n * sizeof *t->id);
     for (int64_t i = 0; i < old.cap; i++)
-        if (old.run[i] >= 0) {
-            int64_t at = find_run(t, old.run[i]);
-
-            t->run[at] = old.run[i];
-            memcpy(t->id[at], old.id[i], sizeof *t->id);
-        }
+        if (old.slot[i].run >= 0)
+            *find_run(t, old.slot[i].run) = old.slot[i];
 }
 
 /* Where the number of a key is, or comes to be. */
 static int32_t *open_key(Table *t, int64_t key)
 {
-    int64_t at = find_run(t, key >> RUN_BITS);
+    Slot *s = find_run(t, key >> RUN_BITS);
 
-    if (t->run[at] == -1) {
-        if (2 * t->n >= t->cap) {
+    if (s->run == -1) {
+        if (t->n == most_runs(t)) {
             open_table(t, 2 * t->cap);
-            at = find_run(t, key >> RUN_BITS);
+            s = find_run(t, key >> RUN_BITS);
         }
-        t->run[at] = key >> RUN_BITS;
-        memset(t->id[at], 0xff, sizeof *t->id);
-        t->n++;
+        *s = (Slot){ key >> RUN_BITS, t->n };
+        memset(t->id[t->n++], 0xff, sizeof *t->id);
     }
-    return &t->id[at][key & (RUN - 1)];
+    return &t->id[s->at][key & (RUN - 1)];
 }
 
 static int64_t coord_of(const GeomVoxels *v, int64_t i, int c)
@@ -137,24 +145,39 @@ static void check_box(Err *err, const Box *b)
                       "coordinates closer together");
 }
 
+/* The first voxel that is not where voxels may be is named. */
+static void check_places(Err *err, const GeomVoxels *v)
+{
+    for (int64_t i = 0; i < v->n; i++) {
+        int64_t at[4] = { coord_of(v, i, 0), coord_of(v, i, 1), coord_of(v, i, 2),
+                          coord_of(v, i, 3) };
+
+        check_place(err, v, i, at);
+    }
+}
+
 static void find_box(Err *err, const GeomVoxels *v, Box *b)
 {
     int64_t low[4] = { 0 }, high[4] = { 0 };
+    bool inside = true;
 
-    for (int64_t i = 0; i < v->n; i++) {
-        int64_t at[4];
-
+    for (int64_t i = 0; i < v->n; i++)
         for (int c = 0; c < 4; c++) {
-            at[c] = coord_of(v, i, c);
-            low[c] = i == 0 || at[c] < low[c] ? at[c] : low[c];
-            high[c] = i == 0 || at[c] > high[c] ? at[c] : high[c];
+            int64_t at = coord_of(v, i, c);
+
+            low[c] = i == 0 || at < low[c] ? at : low[c];
+            high[c] = i == 0 || at > high[c] ? at : high[c];
         }
-        check_place(err, v, i, at);
-    }
     for (int c = 0; c < 4; c++) {
+        int64_t limit = c == 0 ? v->batch : v->shape[c - 1];
+
+        inside = inside && low[c] >= (c == 0 || limit > 0 ? 0 : -GEOM_FAR) &&
+                 high[c] <= (limit > 0 ? limit - 1 : GEOM_FAR);
         b->low[c] = low[c];
-        b->size[c] = high[c] - low[c] + 1;
+        b->size[c] = inside ? high[c] - low[c] + 1 : 1;
     }
+    if (!inside)
+        check_places(err, v);
     check_box(err, b);
 }
 
@@ -360,23 +383,24 @@ static void find_outputs(Arena *keep, Arena *scratch, Find *f, GeomMap *out)
         place_of(&f->out, keys.key[i], out->coord + 4 * i);
 }
 
-/* The inputs along a line of the kernel, from key `line` on. */
-static void look_along(const Find *f, const Ends *to, int64_t line, int32_t *input)
-{
-    int64_t run = -1, at = 0;
+enum { LAST = 64 }; /* of so many lines of the kernel the run that was found last is known */
 
-    for (int64_t x = 0; x < f->v->kernel[2]; x++) {
+/* The inputs of the first n places on a line of the kernel, from key `line` on. */
+static void look_along(const Find *f, const Ends *to, int64_t line, int64_t n, Slot *last,
+                       int32_t *input)
+{
+    for (int64_t x = 0; x < n; x++) {
         int64_t key = line + to->part[2][x];
 
         input[x] = -1;
         if (to->part[2][x] < 0)
             continue;
-        if (run != key >> RUN_BITS) {
-            run = key >> RUN_BITS;
-            at = find_run(&f->table, run);
+        if (last->run != key >> RUN_BITS) {
+            *last = *find_run(&f->table, key >> RUN_BITS); /* at is -1 in an empty one */
+            last->run = key >> RUN_BITS;
         }
-        if (f->table.run[at] == run)
-            input[x] = f->table.id[at][key & (RUN - 1)];
+        if (last->at >= 0)
+            input[x] = f->table.id[last->at][key & (RUN - 1)];
     }
 }
 
@@ -386,7 +410,9 @@ static void look_up(void *arg, int64_t strip)
     const Find *f = arg;
     const int64_t *kernel = f->v->kernel;
     int64_t end = (strip + 1) * f->strip < f->nout ? (strip + 1) * f->strip : f->nout;
+    Slot last[LAST];
 
+    memset(last, 0xff, sizeof last);
     for (int64_t i = strip * f->strip; i < end; i++) {
         int32_t *input = f->input + i * f->noffset;
         Ends to;
@@ -395,10 +421,61 @@ static void look_up(void *arg, int64_t strip)
         for (int64_t z = 0; z < kernel[0]; z++)
             for (int64_t y = 0; y < kernel[1]; y++, input += kernel[2])
                 if (to.part[0][z] >= 0 && to.part[1][y] >= 0)
-                    look_along(f, &to, to.base + to.part[0][z] + to.part[1][y], input);
+                    look_along(f, &to, to.base + to.part[0][z] + to.part[1][y], kernel[2],
+                               &last[(z * kernel[1] + y) % LAST], input);
                 else
                     memset(input, 0xff, (size_t)kernel[2] * sizeof *input);
     }
+}
+
+static void clear(void *arg, int64_t strip)
+{
+    const Find *f = arg;
+    int64_t end = (strip + 1) * f->strip < f->nout ? (strip + 1) * f->strip : f->nout;
+    int64_t begin = strip * f->strip * f->noffset;
+
+    memset(f->input + begin, 0xff, (size_t)(end * f->noffset - begin) * sizeof *f->input);
+}
+
+/* Outputs are the inputs, and the kernel has a middle: who finds j at offset d is found by j at the
+ * opposite offset.  So half of the offsets are looked up, and no two outputs write one element. */
+static void look_up_half(void *arg, int64_t strip)
+{
+    const Find *f = arg;
+    const int64_t *kernel = f->v->kernel;
+    int64_t end = (strip + 1) * f->strip < f->nout ? (strip + 1) * f->strip : f->nout;
+    int64_t middle = f->noffset / 2;
+    Slot last[LAST];
+
+    memset(last, 0xff, sizeof last);
+    for (int64_t i = strip * f->strip; i < end; i++) {
+        int32_t *input = f->input + i * f->noffset, found[GEOM_KERNEL];
+        int64_t z = 0, y = 0, line = 0;
+        Ends to;
+
+        find_ends(f->v, &f->in, false, f->reach + 4 * i, &to);
+        input[middle] = (int32_t)i;
+        for (int64_t d = 0; d < middle; d += kernel[2], line++) {
+            int64_t n = middle - d < kernel[2] ? middle - d : kernel[2];
+            int64_t above = to.part[0][z], beside = to.part[1][y];
+
+            z += y + 1 == kernel[1];
+            y = y + 1 == kernel[1] ? 0 : y + 1;
+            if (above < 0 || beside < 0)
+                continue;
+            look_along(f, &to, to.base + above + beside, n, &last[line % LAST], found);
+            for (int64_t x = 0; x < n; x++)
+                if (found[x] >= 0) {
+                    input[d + x] = found[x];
+                    f->input[(found[x] + 1) * f->noffset - 1 - (d + x)] = (int32_t)i;
+                }
+        }
+    }
+}
+
+static bool has_middle(const GeomVoxels *v)
+{
+    return v->kernel[0] % 2 == 1 && v->kernel[1] % 2 == 1 && v->kernel[2] % 2 == 1;
 }
 
 void geom_kernel_map(Arena *keep, Arena *scratch, const GeomPool *pool, const GeomVoxels *v,
@@ -418,7 +495,12 @@ void geom_kernel_map(Arena *keep, Arena *scratch, const GeomPool *pool, const Ge
     f.reach = out->coord;
     f.input = arena_raw(scratch, cells, sizeof *f.input);
     out->strips = (f.nout + v->strip - 1) / v->strip;
-    near_each(pool, out->strips, look_up, &f);
+    if (v->subm && has_middle(v)) {
+        near_each(pool, out->strips, clear, &f);
+        near_each(pool, out->strips, look_up_half, &f);
+    } else {
+        near_each(pool, out->strips, look_up, &f);
+    }
     out->in = v->n;
     out->out = f.nout;
     out->offsets = f.noffset;
