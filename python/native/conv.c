@@ -341,6 +341,10 @@ void op_conv(Value *stack, uint64_t nargs, uint64_t nresults)
     if (why != NULL)
         refuse(&c, why);
     take_index(&c, stack[1], stack[2]);
+    if (c.message[0] == 0 && (why = plain_pack(c.in, c.nin)) == NULL)
+        why = plain_pack(c.index, 2);
+    if (c.message[0] == 0 && why != NULL)
+        refuse(&c, why);
     c.nodes = (int64_t)stack[3];
     if (c.message[0] == 0) {
         ctx = state_enter();

@@ -345,7 +345,7 @@ static bool same_shapes(const Site *s, const Call *c)
 
 static weft_status bind(weft_args *args, const char *name, const Plain *p)
 {
-    weft_tensor t = { p->data, p->type, p->ndim, p->shape, NULL };
+    weft_tensor t = { p->data, p->type, p->ndim, p->shape, p->stride };
 
     return weft_args_bind(args, name, &t);
 }

@@ -45,6 +45,7 @@ static const struct {
     { "aoti_torch_get_data_ptr", offsetof(Shim, tensor_data) },
     { "aoti_torch_get_dim", offsetof(Shim, tensor_dim) },
     { "aoti_torch_get_sizes", offsetof(Shim, tensor_sizes) },
+    { "aoti_torch_get_strides", offsetof(Shim, tensor_strides) },
     { "aoti_torch_get_dtype", offsetof(Shim, tensor_dtype) },
     { "aoti_torch_is_contiguous", offsetof(Shim, tensor_is_contiguous) },
     { "aoti_torch_empty_strided", offsetof(Shim, tensor_empty) },
@@ -287,27 +288,43 @@ static bool find_type(int32_t dtype, weft_type *out)
 
 bool plain_take(AtenTensor *handle, Plain *out, const char **why)
 {
-    bool is_plain = false;
-    int64_t ndim = 0, *sizes = NULL;
+    int64_t ndim = 0, *sizes = NULL, *strides = NULL;
     int32_t dtype = 0;
 
     *out = (Plain){ .handle = handle };
-    *why = "torch refused to give a tensor without gaps";
-    if (shim.tensor_is_contiguous(handle, &is_plain) == 0 && !is_plain)
-        out->handle = contiguous(handle);
-    if (out->handle == NULL || shim.tensor_dim(out->handle, &ndim) != 0 ||
-        shim.tensor_sizes(out->handle, &sizes) != 0 ||
-        shim.tensor_dtype(out->handle, &dtype) != 0 ||
-        shim.tensor_data(out->handle, &out->data) != 0)
+    *why = "torch refused to tell what a tensor is";
+    if (shim.tensor_dim(handle, &ndim) != 0 || shim.tensor_sizes(handle, &sizes) != 0 ||
+        shim.tensor_strides(handle, &strides) != 0 || shim.tensor_dtype(handle, &dtype) != 0 ||
+        shim.tensor_data(handle, &out->data) != 0)
         return false;
     *why = "a tensor of more than 32 dimensions, or of a type other than int32, int64, float16, "
            "bfloat16, float32 and float64";
     if (ndim > WEFT_MAX_NDIM || !find_type(dtype, &out->type))
         return false;
     out->ndim = (int)ndim;
-    if (ndim > 0)
+    if (ndim > 0) {
         memcpy(out->shape, sizes, (size_t)ndim * sizeof *sizes);
+        memcpy(out->stride, strides, (size_t)ndim * sizeof *strides);
+    }
     return true;
+}
+
+const char *plain_pack(Plain *p, int n)
+{
+    const char *why;
+
+    for (int i = 0; i < n; i++) {
+        bool packed = false;
+        AtenTensor *copy;
+
+        if (shim.tensor_is_contiguous(p[i].handle, &packed) == 0 && packed)
+            continue;
+        copy = contiguous(p[i].handle);
+        p[i].handle = NULL;
+        if (copy == NULL || !plain_take(copy, &p[i], &why))
+            return "torch refused to give a tensor without gaps";
+    }
+    return NULL;
 }
 
 size_t type_bytes(weft_type type)
@@ -321,14 +338,14 @@ size_t type_bytes(weft_type type)
 enum { MIN_POOLED = 1 << 17 }; /* bytes */
 
 /* A tensor whose memory goes back to the pool with it. */
-static bool pooled_new(Plain *out, const int64_t *stride, size_t bytes)
+static bool pooled_new(Plain *out, size_t bytes)
 {
     size_t all;
 
     out->data = pool_take(bytes, &all);
     if (out->data == NULL)
         return false;
-    if (shim.from_blob(out->data, out->ndim, out->shape, stride, 0, shim.dtype[out->type], 0, -1,
+    if (shim.from_blob(out->data, out->ndim, out->shape, out->stride, 0, shim.dtype[out->type], 0, -1,
                        &out->handle, 0, NULL, 0, pool_give, (void *)(uintptr_t)all) == 0)
         return true;
     pool_give(out->data, (void *)(uintptr_t)all);
@@ -337,17 +354,17 @@ static bool pooled_new(Plain *out, const int64_t *stride, size_t bytes)
 
 bool plain_new(weft_type type, int ndim, const int64_t *shape, Plain *out)
 {
-    int64_t stride[WEFT_MAX_NDIM], n = 1;
+    int64_t n = 1;
 
     *out = (Plain){ .ndim = ndim, .type = type };
     for (int i = ndim - 1; i >= 0; i--) {
         out->shape[i] = shape[i];
-        stride[i] = n;
+        out->stride[i] = n;
         n *= shape[i] > 0 ? shape[i] : 1;
     }
     if (shim.from_blob != NULL && (uint64_t)n >= MIN_POOLED / type_bytes(type))
-        return pooled_new(out, stride, (size_t)n * type_bytes(type));
-    if (shim.tensor_empty(ndim, out->shape, stride, shim.dtype[type], 0, 0, &out->handle) != 0 ||
+        return pooled_new(out, (size_t)n * type_bytes(type));
+    if (shim.tensor_empty(ndim, out->shape, out->stride, shim.dtype[type], 0, 0, &out->handle) != 0 ||
         shim.tensor_data(out->handle, &out->data) != 0)
         return false;
     weft_torch_large(out->data, (uint64_t)n * type_bytes(type));

@@ -41,6 +41,7 @@ typedef struct Shim {
     int32_t (*tensor_data)(AtenTensor *, void **out);
     int32_t (*tensor_dim)(AtenTensor *, int64_t *out);
     int32_t (*tensor_sizes)(AtenTensor *, int64_t **out);
+    int32_t (*tensor_strides)(AtenTensor *, int64_t **out);
     int32_t (*tensor_dtype)(AtenTensor *, int32_t *out);
     int32_t (*tensor_is_contiguous)(AtenTensor *, bool *out);
     int32_t (*tensor_empty)(int64_t ndim, const int64_t *sizes, const int64_t *strides,
@@ -65,22 +66,24 @@ extern Shim shim;
 
 enum { MOST_ARRAYS = 64 }; /* that an operator takes or gives */
 
-/* A tensor as the library sees it: without gaps. */
+/* A tensor as the library sees it. */
 typedef struct Plain {
     AtenTensor *handle; /* owned; NULL: none */
     void *data;
-    int64_t shape[WEFT_MAX_NDIM];
+    int64_t shape[WEFT_MAX_NDIM], stride[WEFT_MAX_NDIM];
     int ndim;
     weft_type type;
 } Plain;
 
-/* Makes `handle`, which is taken over, plain.  False: torch refused, or a type that the library has
- * not; then *why says so. */
+/* Takes `handle` over, with its strides.  False: torch refused, or a type that the library has not;
+ * then *why says so. */
 bool plain_take(AtenTensor *handle, Plain *out, const char **why);
+/* The same without gaps: a copy, where there are some.  NULL, or what is wrong. */
+const char *plain_pack(Plain *p, int n);
 size_t type_bytes(weft_type type); /* of an element */
 bool plain_new(weft_type type, int ndim, const int64_t *shape, Plain *out);
 void plain_free(Plain *p, int n);
-/* The tensors of a list, which goes, made plain; how many is added to *count.  NULL, or what is wrong;
+/* The tensors of a list, which goes; how many is added to *count.  NULL, or what is wrong;
  * those taken are the caller's either way. */
 const char *list_take(AtenList *list, Plain *out, int most, int *count);
 /* The text of a string, which stays torch's.  NULL, or what is wrong: a NUL would end it early. */

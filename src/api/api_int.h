@@ -67,6 +67,7 @@ struct weft_ctx {
     struct Pool *pool; /* likewise */
     int threads;       /* of the pool; 0: the default */
     int64_t part;      /* entries that are worth a part of a row; 0: the default */
+    int64_t strided;   /* elements that make code for strides worth it; 0: the default */
     weft_verbose *verbose;
     void *verbose_user;
     unsigned kernels; /* made so far */
@@ -191,6 +192,8 @@ typedef struct VariantKey { /* what a kernel can be compiled for */
     const uint8_t *index;   /* by argument: T_i32 where structure is read as such, else 0 */
     const int64_t *size;    /* by size: its value where the code is for that alone, or 0; or NULL */
     const char *sched;      /* the text of a schedule; NULL: the default */
+    const int64_t *const *stride; /* by argument: strides of an input that is read as it lies, see */
+                                  /* lower_strided, or NULL; NULL: all inputs are packed */
 } VariantKey;
 
 typedef struct Variant {
@@ -276,8 +279,9 @@ void api_bind(weft_args *, const Arg *, const Bound *);
 /* view.c */
 extern const weft_type api_type_of[T_COUNT];
 void api_view(weft_ctx *, const char *name, const weft_tensor *, View *out);
-void view_gather(const View *, void *to); /* all elements, in C order */
-void view_scatter(const View *, const void *from);
+/* All elements, in C order; by the threads of a pool, or NULL. */
+void view_gather(const View *, void *to, struct Pool *);
+void view_scatter(const View *, const void *from, struct Pool *);
 void api_check_overlap(weft_args *);
 
 /* bind.c: from what is bound to an environment for a run: sizes known, structure and shapes

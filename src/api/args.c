@@ -92,6 +92,7 @@ static bool is_alike(const Bound *a, const Bound *b)
 
     return a->how == HOW_USER && b->how == HOW_USER && v->type == w->type && v->plain == w->plain &&
            v->ndim == w->ndim &&
+           (v->plain || memcmp(v->stride, w->stride, (size_t)v->ndim * sizeof *v->stride) == 0) &&
            memcmp(v->shape, w->shape, (size_t)v->ndim * sizeof *v->shape) == 0;
 }
 

@@ -74,7 +74,7 @@ static void put_view(Arena *arena, const Arg *a, const View *v, Need need, Array
         (a->kind == ARG_BUF || need == NEED_SHAPES))
         return;
     out->data = arena_array(arena, v->n, ir_type[v->type].bytes);
-    view_gather(v, out->data);
+    view_gather(v, out->data, NULL);
 }
 
 /* Kernels read copies of structure: what has been checked there, nobody can change. */
@@ -86,7 +86,7 @@ static void put_copy(Arena *arena, const View *v, Pool *pool, Array *out)
     if (v->plain && v->n > 0)
         run_copy(pool, out->data, v->data, v->n * bytes);
     else
-        view_gather(v, out->data);
+        view_gather(v, out->data, pool);
 }
 
 static void add_fact(Solver *s, Expr *expr, int64_t value, const char *fmt, ...)

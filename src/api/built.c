@@ -310,5 +310,5 @@ void late_give(Late *l, weft_args *args, Result *result)
     for (int i = 0; i < args->body->narg; i++)
         if (args->bound[i].how == HOW_USER && args->body->arg[i].kind != ARG_SIZE &&
             api_is_built(&args->body->arg[i]))
-            view_scatter(&args->bound[i].view, result->tensor[i].data);
+            view_scatter(&args->bound[i].view, result->tensor[i].data, NULL);
 }

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { MOST_SIZES = 8 };
+enum { MOST_SIZES = 8, MOST_STRIDES = 16 };
 
 static int64_t size_in(const VariantKey *key, int i)
 {
@@ -93,6 +93,16 @@ static void build_or_fall_back(weft_kernel *k, Variant *v, JitReport *report)
     ctx->err.trap = outer;
 }
 
+static const int64_t *const *copy_strides(Arena *arena, const Body *body, const VariantKey *key)
+{
+    const int64_t **to = arena_array(arena, body->narg, sizeof *to);
+
+    for (int i = 0; i < body->narg && key->stride != NULL; i++)
+        if (key->stride[i] != NULL)
+            to[i] = arena_copy(arena, key->stride[i], (size_t)body->arg[i].ndim * sizeof **to);
+    return key->stride == NULL ? NULL : to;
+}
+
 static Variant *add_variant(weft_kernel *k, const VariantKey *key)
 {
     Arena *arena = &k->box->arena;
@@ -105,6 +115,7 @@ static Variant *add_variant(weft_kernel *k, const VariantKey *key)
             arena_copy(arena, key->size, (size_t)k->body->prog->nsize * sizeof *key->size);
     if (key->sched != NULL)
         v->key.sched = arena_copy(arena, key->sched, strlen(key->sched) + 1);
+    v->key.stride = copy_strides(arena, k->body, key);
     k->variant = arena_grow(arena, k->variant, k->n, &k->cap, sizeof *k->variant);
     k->variant[k->n++] = v;
     build_or_fall_back(k, v, &report);
@@ -119,13 +130,31 @@ static bool is_scheduled(const Variant *v, const char *sched)
     return own == sched || (own != NULL && sched != NULL && strcmp(own, sched) == 0);
 }
 
+static const int64_t *strides_in(const VariantKey *key, int i)
+{
+    return key->stride == NULL ? NULL : key->stride[i];
+}
+
+static bool has_strides(const Variant *v, const VariantKey *key, const Body *body)
+{
+    for (int i = 0; i < body->narg; i++) {
+        const int64_t *own = strides_in(&v->key, i), *other = strides_in(key, i);
+
+        if ((own == NULL) != (other == NULL) ||
+            (own != NULL &&
+             memcmp(own, other, (size_t)body->arg[i].ndim * sizeof *own) != 0))
+            return false;
+    }
+    return true;
+}
+
 static bool is_for(const Variant *v, const VariantKey *key, const Body *body)
 {
     for (int i = 0; i < body->prog->nsize; i++)
         if (size_in(&v->key, i) != size_in(key, i))
             return false;
     return memcmp(v->key.index, key->index, (size_t)body->narg) == 0 &&
-           is_scheduled(v, key->sched);
+           is_scheduled(v, key->sched) && has_strides(v, key, body);
 }
 
 static const Variant *find_variant(const weft_kernel *k, const VariantKey *key)
@@ -154,11 +183,25 @@ static bool has_room(const weft_kernel *k, const char *sched)
     return n < MOST_SIZES;
 }
 
+/* Whose strides always change has them copied. */
+static bool has_room_for_strides(const weft_kernel *k)
+{
+    int n = 0;
+
+    for (int i = 0; i < k->n; i++)
+        n += k->variant[i]->key.stride != NULL;
+    return n < MOST_STRIDES;
+}
+
 const Variant *kernel_variant(weft_kernel *k, const VariantKey *key)
 {
     const Variant *v = find_variant(k, key);
     VariantKey any = *key;
 
+    if (v == NULL && key->stride != NULL && !has_room_for_strides(k)) {
+        any.stride = NULL;
+        return kernel_variant(k, &any);
+    }
     if (v == NULL && has_sizes(k, key) && !has_room(k, key->sched)) {
         any.size = NULL;
         v = find_variant(k, &any);

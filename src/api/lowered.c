@@ -19,6 +19,13 @@ static void narrow(const Body *body, Prog *p, const VariantKey *key)
                          body->arg[i].kind == ARG_START ? -1 : body->arg[i].k);
 }
 
+static void set_strides(const Body *body, Prog *p, const VariantKey *key)
+{
+    for (int i = 0; i < body->narg && key->stride != NULL; i++)
+        if (key->stride[i] != NULL)
+            lower_strided(p, p->buf[body->arg[i].buf->id], key->stride[i], body->arg[i].ndim);
+}
+
 /* The sizes that vector loops run up to. */
 static void note_lanes(const Node *n, bool *in_lanes)
 {
@@ -100,6 +107,7 @@ const Lowered *kernel_lower(weft_ctx *ctx, Arena *arena, const Body *body, const
                   prog->name, ir_stage[prog->stage]);
     p = api_trees(ctx, prog);
     narrow(body, p, key);
+    set_strides(body, p, key);
     for (int i = 0; i < prog->nsize && key->size != NULL; i++)
         p->size[i]->is = key->size[i];
     aim = api_aim_at(&ctx->err, isa, key->sched);

@@ -45,6 +45,9 @@ typedef struct Plan {
     int64_t ns, transpose_ns, format_ns; /* and what making it took, these included */
 } Plan;
 
+/* Elements of an array with gaps that make code of their own worth it. */
+enum { STRIDED_LEAST = 1 << 16 };
+
 static void reserve(Arena *arena, Plan *plan, Feed *f, int64_t n, Type type)
 {
     int64_t bytes;
@@ -64,13 +67,20 @@ static int arg_of(const Body *body, const Buf *b)
     return -1;
 }
 
+/* Whether the kernel reads the array as the caller has it, with gaps. */
+static bool is_strided(const Variant *v, int arg)
+{
+    return v->key.stride != NULL && v->key.stride[arg] != NULL;
+}
+
 static void feed_argument(weft_args *args, Arena *arena, Plan *plan, int i, const Array *a)
 {
     Feed *f = &plan->feed[i];
     const Bound *b = &args->bound[f->arg];
     weft_role role = args->body->arg[f->arg].role;
 
-    f->callers = b->how == HOW_USER ? b->view.plain : b->how == HOW_FILE && role == WEFT_INPUT;
+    f->callers = b->how == HOW_USER ? b->view.plain || is_strided(plan->variant, f->arg)
+                                    : b->how == HOW_FILE && role == WEFT_INPUT;
     if (f->callers)
         return;
     plan->array[i] = a->data;
@@ -306,7 +316,20 @@ void api_make_axes(weft_args *args, Arena *arena, Env *env, Pool *pool)
     }
 }
 
-/* The environment of the program as it was lowered, which has more axes. */
+/* The sizes of strides that a run tells. */
+static void set_strides(const Making *m, Env *e)
+{
+    for (int i = 0; i < m->args->body->narg; i++) {
+        const Arg *a = &m->args->body->arg[i];
+        const Buf *b = a->kind == ARG_BUF ? m->l->prog->buf[a->buf->id] : NULL;
+
+        for (int d = 0; b != NULL && d < b->nstride; d++)
+            if (b->stride[d].size != NULL)
+                e->size[b->stride[d].size->id] = m->args->bound[i].view.stride[d];
+    }
+}
+
+/* The environment of the program as it was lowered, which has more axes and sizes. */
 static Env *lowered_env(const Making *m, const Env *env)
 {
     const Prog *before = m->args->body->prog, *p = m->l->prog;
@@ -316,6 +339,7 @@ static Env *lowered_env(const Making *m, const Env *env)
     memcpy(e->start, env->start, (size_t)before->naxis * sizeof *e->start);
     memcpy(e->coord, env->coord, (size_t)before->naxis * sizeof *e->coord);
     memcpy(e->buf, env->buf, (size_t)before->nbuf * sizeof *e->buf);
+    set_strides(m, e);
     for (int i = before->naxis; i < p->naxis; i++)
         if (p->axis[i]->from != NULL)
             make_axis(m, e, p->axis[i]);
@@ -406,6 +430,58 @@ static const int64_t *short_sizes(const weft_kernel *k, const weft_args *args, c
     return size;
 }
 
+/* Whether all that stands below a dimension has a constant extent: then code is for one stride. */
+static bool is_constant_below(const Arg *a, int d)
+{
+    Dim dim[IR_MAX_FULL];
+
+    ir_dims(a->buf, dim);
+    for (int k = dim[d].last + 1; k < a->buf->nfull; k++)
+        if (ir_const_total(a->buf->full[k]) < 0)
+            return false;
+    return true;
+}
+
+/* Strides that a kernel can read by: rows at any distance, or the same row again, of elements side
+ * by side, or of one element again.  NULL: the array is copied, as small ones always are, for which
+ * code of their own is not worth a compile. */
+static const int64_t *strides_of(const weft_args *args, int i)
+{
+    const Arg *a = &args->body->arg[i];
+    const Bound *b = &args->bound[i];
+    const View *v = &b->view;
+    int64_t least = args->h.ctx->strided, packed = 1, *out;
+    bool good = a->kind == ARG_BUF && a->role == WEFT_INPUT && b->how == HOW_USER && !v->plain &&
+                !api_is_built(a) && v->ndim > 0 &&
+                (uintptr_t)v->data % ir_type[v->type].bytes == 0 &&
+                v->n >= (least > 0 ? least : STRIDED_LEAST);
+
+    if (!good)
+        return NULL;
+    out = arena_array(&args->h.ctx->scratch, v->ndim, sizeof *out);
+    for (int d = v->ndim - 1; d >= 0 && good; d--) {
+        int64_t stride = v->shape[d] == 1 ? packed : v->stride[d];
+
+        good = stride >= 0 && (d < v->ndim - 1 || stride < 2);
+        out[d] = stride < 2 || is_constant_below(a, d) ? stride : LOWER_ANY;
+        packed = stride * v->shape[d];
+    }
+    return good ? out : NULL;
+}
+
+static const int64_t *const *find_strides(const weft_args *args)
+{
+    int n = args->body->narg;
+    const int64_t **out = arena_array(&args->h.ctx->scratch, n, sizeof *out);
+    bool any = false;
+
+    for (int i = 0; i < n; i++) {
+        out[i] = strides_of(args, i);
+        any = any || out[i] != NULL;
+    }
+    return any ? out : NULL;
+}
+
 /* Structure is read as the caller has it, unless a transpose in its type would not fit. */
 static const Variant *find_variant(weft_kernel *k, weft_args *args, const Env *env, int threads,
                                    bool *cold)
@@ -428,6 +504,7 @@ static const Variant *find_variant(weft_kernel *k, weft_args *args, const Env *e
                                  .index = index,
                                  .size = short_sizes(k, args, env, cold),
                                  .sched = sched,
+                                 .stride = find_strides(args),
                              });
 }
 
@@ -483,7 +560,7 @@ static bool has_same(const View *v, const Array *had, Arena *scratch, Pool *pool
         return true;
     if (!v->plain) {
         data = arena_raw(scratch, v->n, bytes);
-        view_gather(v, data);
+        view_gather(v, data, pool);
     }
     return run_is_same(pool, data, had->data, v->n * (int64_t)bytes);
 }
@@ -554,7 +631,7 @@ static void mark_kept(const weft_args *args, Plan *plan)
             plan->again[plan->nagain++] = plan->phase[i];
 }
 
-static void begin(weft_args *args, Plan *plan, bool kept)
+static void begin(weft_args *args, Plan *plan, Pool *pool, bool kept)
 {
     for (int i = 0; i < plan->narray; i++) {
         const Feed *f = &plan->feed[i];
@@ -566,7 +643,7 @@ static void begin(weft_args *args, Plan *plan, bool kept)
             memcpy(plan->array[i], f->packed->data,
                    (size_t)f->packed->n * ir_type[f->packed->type].bytes);
         else if (take)
-            view_gather(&args->bound[f->arg].view, plan->array[i]);
+            view_gather(&args->bound[f->arg].view, plan->array[i], pool);
         if (f->arg >= 0)
             set_result(args, plan, i);
     }
@@ -597,13 +674,13 @@ int64_t api_run_plan(weft_args *args, Pool *pool)
     int64_t fault;
 
     api_set_result(args, NULL);
-    begin(args, plan, kept);
+    begin(args, plan, pool, kept);
     fault = run_now(args, plan, pool, kept);
     if (fault != 0)
         return fault;
     for (int i = 0; i < plan->narray; i++)
         if (plan->feed[i].give)
-            view_scatter(&args->bound[plan->feed[i].arg].view, plan->array[i]);
+            view_scatter(&args->bound[plan->feed[i].arg].view, plan->array[i], pool);
     if (plan->late != NULL)
         late_give(plan->late, args, plan->result);
     args->result = plan->result;

@@ -68,7 +68,7 @@ void api_run(weft_args *args, Runner *fn, void *with)
     result = api_collect(args, &box->arena, env);
     for (int i = 0; i < args->body->narg; i++)
         if (args->bound[i].how == HOW_USER && args->body->arg[i].role != WEFT_INPUT)
-            view_scatter(&args->bound[i].view, result->tensor[i].data);
+            view_scatter(&args->bound[i].view, result->tensor[i].data, NULL);
     result->box = api_keep(ctx);
     api_set_result(args, result);
 }

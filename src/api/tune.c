@@ -69,7 +69,7 @@ static void drop_plan(Tuning *t, Held *h)
 static void restore(const Tuning *t)
 {
     for (int i = 0; i < t->nsaved; i++)
-        view_scatter(&t->saved[i].view, t->saved[i].copy);
+        view_scatter(&t->saved[i].view, t->saved[i].copy, NULL);
 }
 
 static void run(Tuning *t, const char *text, void *unused)
@@ -358,7 +358,7 @@ static void save_inouts(Tuning *t)
 
             s->view = args->bound[i].view;
             s->copy = arena_raw(arena, s->view.n, ir_type[s->view.type].bytes);
-            view_gather(&s->view, s->copy);
+            view_gather(&s->view, s->copy, NULL);
             t->nsaved++;
         }
 }

@@ -4,8 +4,11 @@
  * The caller's arrays: checked when they are bound, copied where the library needs them without
  * gaps and aligned, and proven not to overlap where they are written. */
 #include "api/api_int.h"
+#include "run/run.h"
 
 #include <string.h>
+
+enum { MOVE_BYTES = 1 << 16 }; /* that are worth a chunk of a copy */
 
 static const Type type_of[] = { [WEFT_I32] = T_i32,   [WEFT_I64] = T_i64, [WEFT_F16] = T_f16,
                                 [WEFT_BF16] = T_bf16, [WEFT_F32] = T_f32, [WEFT_F64] = T_f64 };
@@ -93,45 +96,91 @@ static void walk(const View *v, int d, char *p, Touch *touch, void *ctx)
         walk(v, d + 1, p + i * v->stride[d] * ir_type[v->type].bytes, touch, ctx);
 }
 
-typedef struct Copy {
-    char *packed;
-    size_t size;
-} Copy;
-
-static void take(char *element, void *ctx)
+static inline void move(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n,
+                        size_t size)
 {
-    Copy *c = ctx;
-
-    memcpy(c->packed, element, c->size);
-    c->packed += c->size;
+    for (int64_t i = 0; i < n; i++)
+        memcpy(to + i * to_step, from + i * from_step, size);
 }
 
-static void give(char *element, void *ctx)
+/* n elements, in steps of so many bytes. */
+static void move_row(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n,
+                     size_t size)
 {
-    Copy *c = ctx;
-
-    memcpy(element, c->packed, c->size);
-    c->packed += c->size;
+    if (to_step == from_step && to_step == (int64_t)size)
+        memcpy(to, from, (size_t)n * size);
+    else if (size == 2)
+        move(to, to_step, from, from_step, n, 2);
+    else if (size == 4)
+        move(to, to_step, from, from_step, n, 4);
+    else
+        move(to, to_step, from, from_step, n, 8);
 }
 
-void view_gather(const View *v, void *to)
+/* Where a row begins: what is left of its number from dimension to dimension. */
+static char *row_at(const View *v, int64_t row)
 {
-    Copy c = { to, ir_type[v->type].bytes };
+    char *p = v->data;
 
-    if (v->n > 0 && v->plain)
-        memcpy(to, v->data, (size_t)v->n * c.size);
-    else if (v->n > 0)
-        walk(v, 0, v->data, take, &c);
+    for (int d = v->ndim - 2; d >= 0; d--) {
+        p += row % v->shape[d] * v->stride[d] * ir_type[v->type].bytes;
+        row /= v->shape[d];
+    }
+    return p;
 }
 
-void view_scatter(const View *v, const void *from)
+static int64_t length_of(const View *v)
 {
-    Copy c = { (char *)from, ir_type[v->type].bytes };
+    return v->ndim == 0 ? 1 : v->shape[v->ndim - 1];
+}
 
-    if (v->n > 0 && v->plain)
-        memcpy(v->data, from, (size_t)v->n * c.size);
-    else if (v->n > 0)
-        walk(v, 0, v->data, give, &c);
+/* Some rows of a view, to an array in C order or from there: a phase. */
+static int64_t move_rows(void *const *array, const int64_t *give, int64_t begin, int64_t end,
+                         void *work)
+{
+    const View *v = array[0];
+    int64_t size = ir_type[v->type].bytes, n = length_of(v);
+    int64_t step = v->ndim == 0 ? size : v->stride[v->ndim - 1] * size;
+
+    (void)work;
+    for (int64_t row = begin; row < end; row++) {
+        char *packed = (char *)array[1] + row * n * size, *at = row_at(v, row);
+
+        if (*give)
+            move_row(at, step, packed, size, n, (size_t)size);
+        else
+            move_row(packed, size, at, step, n, (size_t)size);
+    }
+    return 0;
+}
+
+static void move_all(Pool *pool, const View *v, const void *packed, int64_t give)
+{
+    void *array[] = { (void *)(uintptr_t)v, (void *)(uintptr_t)packed };
+    RunPhase phase = { .fn = move_rows, .n = v->n / length_of(v) };
+    int64_t bytes = v->n * (int64_t)ir_type[v->type].bytes;
+
+    phase.grain = 1 + MOVE_BYTES / (1 + bytes / phase.n);
+    if (v->plain && give)
+        memcpy(v->data, packed, (size_t)bytes);
+    else if (v->plain)
+        memcpy(array[1], v->data, (size_t)bytes);
+    else if (pool == NULL)
+        move_rows(array, &give, 0, phase.n, NULL);
+    else
+        run_phases(pool, &phase, 1, array, &give);
+}
+
+void view_gather(const View *v, void *to, Pool *pool)
+{
+    if (v->n > 0)
+        move_all(pool, v, to, 0);
+}
+
+void view_scatter(const View *v, const void *from, Pool *pool)
+{
+    if (v->n > 0)
+        move_all(pool, v, from, 1);
 }
 
 /* A view whose elements do not overlap, seen as nested strides, the widest first. */

@@ -117,6 +117,16 @@ static void copy_expr(Copy *c, Expr *from, struct Expr *to)
         relocate(c->to, to);
 }
 
+static void copy_strides(Copy *c, const Buf *from, Buf *to)
+{
+    Stride *stride = dup(c, from->stride, from->nstride, sizeof *stride);
+
+    for (int d = 0; d < from->nstride; d++)
+        if (stride[d].size != NULL)
+            stride[d].size = c->to->size[stride[d].size->id];
+    to->stride = stride;
+}
+
 static void copy_buf(Copy *c, const Buf *from, Buf *to)
 {
     *to = *from;
@@ -131,6 +141,7 @@ static void copy_buf(Copy *c, const Buf *from, Buf *to)
     for (int s = 0; s < to->nfull; s++)
         to->full[s] = axis_of(c, to->full[s]);
     to->of = axis_of(c, from->of);
+    copy_strides(c, from, to);
 }
 
 static Stmt *copy_stmt(Copy *c, const Stmt *from)

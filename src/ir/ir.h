@@ -144,6 +144,11 @@ struct Var {
  * it holds is gone with the iteration. */
 typedef enum BufKind { B_ARG, B_INOUT, B_TEMP, B_CONST, B_WORK } BufKind;
 
+typedef struct Stride { /* elements between neighbours in a dimension */
+    Size *size;         /* that a run tells; NULL: it is */
+    int64_t is;
+} Stride;
+
 struct Buf {
     const char *name;
     Type type;
@@ -165,6 +170,9 @@ struct Buf {
      * the tuples before each position of place of_k.  Or NULL. */
     Axis *of;
     int of_k;
+    /* An input that a kernel reads as it lies, by interface dimension; NULL: without gaps. */
+    const Stride *stride;
+    int nstride;
 };
 
 typedef enum AssignOp { A_SET, A_ADD, A_MAX, A_MIN, A_INSERT } AssignOp;

@@ -3,7 +3,7 @@
  *
  * The arrays of a kernel and the ranges of its phases, from the arrays of a program: what its
  * caller passes. */
-#include "lower/lower.h"
+#include "lower/lower_int.h"
 
 /* Structure in the type that the kernel reads, which is i32 only where all of it fits. */
 static Array converted(Arena *arena, Array a, Type type)
@@ -51,6 +51,29 @@ Array lower_array(Arena *arena, const Prog *p, const Env *env, const Buf *b)
 void lower_narrow(Prog *p, Axis *a, int k)
 {
     (k < 0 ? loop_start(p, a) : loop_coord(p, a, k))->type = T_i32;
+}
+
+void lower_strided(Prog *p, Buf *b, const int64_t *stride, int n)
+{
+    Stride *s = arena_array(p->arena, n, sizeof *s);
+
+    for (int d = 0; d < n; d++) {
+        Text stem = { .arena = p->arena };
+
+        text_f(&stem, "stride%d_%s", d, b->name);
+        s[d] = (Stride){ .is = stride[d] };
+        if (stride[d] == LOWER_ANY)
+            s[d].size = ir_size(p, ir_fresh(p, stem.s, false));
+    }
+    b->stride = s;
+    b->nstride = n;
+}
+
+Expr *lower_stride(Prog *p, const Buf *b, int d)
+{
+    const Stride *s = &b->stride[d];
+
+    return s->size != NULL ? ir_size_expr(p, s->size) : ir_int(p, s->is);
 }
 
 int64_t lower_value(Arena *arena, const Prog *p, const Env *env, Expr *e)

@@ -207,6 +207,33 @@ static bool is_inside(const Inside *s, Expr *v, Expr *extent)
     return c->bound != NULL && c->bound == extent;
 }
 
+/* As dims_of, of an input that is read as it lies.  Where a stride is 0, any index will do. */
+static int strided_dims_of(const Inside *s, Expr *cell, Expr **index)
+{
+    Dim dim[IR_MAX_FULL];
+    Expr *at = cell->arg[0], *zero = ir_int(s->p, 0);
+    int n = ir_dims(cell->buf, dim);
+
+    for (int d = 0; d < n; d++) {
+        Expr *stride = lower_stride(s->p, cell->buf, d), *rest;
+
+        index[d] = zero;
+        if (stride == zero)
+            continue;
+        if (stride == ir_int(s->p, 1)) {
+            index[d] = at;
+            at = zero;
+        } else if ((rest = zero, index[d] = split_off(s->p, at, stride, &rest)) != NULL) {
+            at = rest;
+        } else {
+            index[d] = zero;
+        }
+        if (!is_inside(s, index[d], lower_dim_extent(s->p, cell->buf, dim[d])))
+            return -1;
+    }
+    return at == zero ? n : -1;
+}
+
 /* The index of the element in each dimension, from its flat one; how many, -1: not known, or it may
  * be outside. */
 static int dims_of(const Inside *s, Expr *cell, Expr **index)
@@ -215,6 +242,8 @@ static int dims_of(const Inside *s, Expr *cell, Expr **index)
     Expr *at = cell->arg[0];
     int n = ir_dims(cell->buf, dim);
 
+    if (cell->buf->stride != NULL)
+        return strided_dims_of(s, cell, index);
     if (n == 0)
         return at->op == OP_int && at->i == 0 ? 0 : -1;
     for (int d = n - 1; d >= 0; d--) {

@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * One flat index an element: dimension by dimension, the index so far times the extent, plus the
- * next index. */
+ * next index.  Of an input that is read as it lies: the sum of indices times strides. */
 #include "lower/lower_int.h"
 
 /* Sums in an index, with their constants last.  What `fits` asks for is never touched: there the
@@ -11,6 +11,16 @@ static Expr *tidy(Prog *p, Expr *e, void *ctx)
 {
     (void)ctx;
     return e->op == OP_add && e->type == T_i64 ? lower_add(p, e->arg[0], e->arg[1]) : e;
+}
+
+static Expr *strided(Prog *p, Expr *e, Memo *memo)
+{
+    Expr *at = ir_int(p, 0);
+
+    for (int d = 0; d < e->nargs; d++)
+        at = lower_add(p, at, lower_mul(p, ir_rewrite(p, e->arg[d], tidy, NULL, memo),
+                                        lower_stride(p, e->buf, d)));
+    return at;
 }
 
 static Expr *flatten(Prog *p, Expr *e, void *ctx)
@@ -22,6 +32,10 @@ static Expr *flatten(Prog *p, Expr *e, void *ctx)
     (void)ctx;
     if (e->op != OP_cell)
         return e;
+    if (e->buf->stride != NULL) {
+        at = strided(p, e, &memo);
+        return loop_cell(p, e->buf, &at, 1, 1);
+    }
     at = e->nargs == 0 ? ir_int(p, 0) : ir_rewrite(p, e->arg[0], tidy, NULL, &memo);
     if (e->nargs > 1)
         ir_dims(e->buf, dim);

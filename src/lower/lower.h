@@ -23,6 +23,11 @@ typedef struct Kernel { /* a list of phases, done in order */
  * its start array for k < 0.  All others are i64.  To be done before all passes. */
 void lower_narrow(Prog *, Axis *, int k);
 
+/* An input that is read as it lies in memory: its strides, a number for each interface dimension, or
+ * LOWER_ANY for what a run tells by a size of its own.  To be done before all passes. */
+enum { LOWER_ANY = -1 };
+void lower_strided(Prog *, Buf *, const int64_t *stride, int n);
+
 /* reroot.c: scatters through a loaded coordinate become sums over the rows of the transpose, which
  * a plan makes.  Changes p's statements: give it a copy. */
 void lower_reroot(Prog *p);

@@ -274,5 +274,7 @@ Expr *lower_both(Prog *, Expr *a, Expr *b); /* each may be NULL: true */
 /* offset.c, too: the index in each interface dimension of the element at these entries. */
 void lower_dims(Prog *, const Buf *, Entry *const *at, Expr **out);
 Expr *lower_dim_extent(Prog *, const Buf *, Dim);
+/* array.c: of a buffer that has strides, that of a dimension. */
+Expr *lower_stride(Prog *, const Buf *, int d);
 
 #endif

@@ -99,6 +99,13 @@ static void drop_array(Exec *x, int i)
     x->array[i].data = NULL;
 }
 
+/* What a caller passes for it. */
+static Array array_for(const Exec *x, const Buf *b)
+{
+    return strides_spread(x->arena, x->s, x->env, b,
+                          lower_array(x->arena, x->s->prog, x->env, b));
+}
+
 /* The arrays that depend on axis u, of the size that they have now; NULL: all. */
 static void bind_arrays(Exec *x, const Axis *u)
 {
@@ -112,7 +119,7 @@ static void bind_arrays(Exec *x, const Axis *u)
             continue;
         if (b->id < x->s->prog->nbuf && b->written && u != NULL)
             x->env->buf[b->id].data = NULL;
-        a = lower_array(x->arena, x->s->prog, x->env, b);
+        a = array_for(x, b);
         drop_array(x, i);
         x->array[i] = guarded(a.type, a.n, a.data);
         if (b->id < x->s->prog->nbuf && b->written)
@@ -413,7 +420,7 @@ static const char *check_intact(Exec *x)
             return wrong(x, "%s is written outside", b->name);
         if (b->written || b->kind != B_ARG || is_built(b))
             continue;
-        old = lower_array(x->arena, x->s->prog, x->env, b);
+        old = array_for(x, b);
         if (old.n > 0 && old.data != NULL &&
             memcmp(old.data, x->array[i].data, (size_t)old.n * ir_type[old.type].bytes) != 0)
             return wrong(x, "%s is an input and has changed", b->name);

@@ -43,6 +43,7 @@ typedef struct Subject { /* a program with its arrays, and what becomes of it */
     bool exact; /* no operation rounds, so that every pass may run and still give the same bits */
     double tolerance; /* when not 0, every pass runs and this is the error that they may make, of */
                       /* the largest element; times 1e8 for f32 */
+    bool strided; /* inputs are read as strides.c lays them */
     Prog *prog;
     const char *text;
     Data *in;
@@ -66,6 +67,13 @@ typedef struct Subjects {
 void subject_random(Arena *, Subjects *, uint64_t seed);
 void subject_and_gradient(Arena *, Subjects *, Subject, bool exact_gradient);
 void subject_add(Arena *, Subjects *, Subject);
+
+/* strides.c: draws, by the seed, which inputs have gaps or repeat elements.  Before the interpreter
+ * runs, what is repeated gets one value; before passes, the kernel gets the strides; and an array for
+ * it is spread. */
+void strides_repeat(Arena *, Subject *);
+void strides_set(Arena *, Subject *);
+Array strides_spread(Arena *, const Subject *, const Env *, const Buf *, Array packed);
 
 /* batch.c: the C of all subjects in one file, compiled and loaded. */
 typedef struct Target {

@@ -39,6 +39,7 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
 
     if (s->seed % 3 != 0)
         narrow(s->prog, data_bind(a, s->in, s->prog));
+    strides_set(a, s);
     if (s->seed % 5 != 0) /* keeps the order of every sum */
         lower_reroot(s->prog);
     k = lower_positions(s->prog);
@@ -123,6 +124,7 @@ void subject_add(Arena *a, Subjects *all, Subject s)
     Text prefix = { .arena = a };
 
     text_f(&prefix, "k%d", all->n);
+    strides_repeat(a, &s);
     interpret(a, &s);
     if (CATCH(a->err, lower(a, &s, all, prefix.s)) != ST_OK) {
         if (a->err->code != ST_LIMIT)

@@ -184,6 +184,45 @@ print(_native.weft_torch_pool(-1))
     assert free <= most if most is not None else free >= 8 * 16384 * 8 * 4
 
 
+@pytest.mark.parametrize("make", [lambda g: torch.randn(ROWS, 40, generator=g)[:, 4:36],
+                                  lambda g: torch.randn(32, generator=g).expand(ROWS, 32),
+                                  lambda g: torch.randn(ROWS, 1, generator=g).expand(ROWS, 32),
+                                  lambda g: torch.randn((), generator=g).expand(ROWS, 32),
+                                  lambda g: torch.randn(32, ROWS, generator=g).t(),
+                                  lambda g: torch.randn(2 * ROWS, 32, generator=g)[::2]])
+def test_operands_are_read_as_they_lie(make):
+    """Columns of wider tensors, expanded tensors, and what only a copy can be read of."""
+    module = weft.TensorProduct(weft.TPProblem(
+        "8x0e+8x1o", "0e+1o", "8x0e+8x1o", [(0, 0, 0, "uvu", True), (1, 0, 1, "uvu", True)],
+        shared_weights=False))
+    g = torch.Generator().manual_seed(3)
+    x, y, w = make(g), torch.randn(ROWS, 4, generator=g), torch.randn(ROWS, 16, generator=g)
+    y.requires_grad_()
+    z, want = module(x, y, w), module(x.contiguous(), y, w)
+    torch.testing.assert_close(z, want, rtol=1e-5, atol=1e-5)
+    for f in (lambda z: z.sum(), lambda z: (z * x).sum()):
+        got, = torch.autograd.grad(f(z), y, retain_graph=True)
+        dense, = torch.autograd.grad(want, y, torch.autograd.grad(f(want), want)[0].contiguous(),
+                                     retain_graph=True)
+        torch.testing.assert_close(got, dense, rtol=1e-4, atol=1e-4)
+
+
+def test_the_gradient_of_a_sum_is_not_copied(pool):
+    def faults():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+    rows = ROWS * 16
+    module = weft.TensorProduct(weft.TPProblem(
+        "8x0e+8x1o", "0e+1o", "8x0e+8x1o", [(0, 0, 0, "uvu", True), (1, 0, 1, "uvu", True)],
+        shared_weights=False))
+    x, y, w = torch.randn(rows, 32, requires_grad=True), torch.randn(rows, 4), torch.randn(rows, 16)
+    for k in range(6):
+        total = module(x, y, w).sum()
+        before = faults()
+        torch.autograd.grad(total, x)
+    assert faults() - before < 200  # a copy has 2048 pages
+
+
 class TestNumpy:
     """Large results of NumPy, too."""
 
