@@ -82,12 +82,26 @@ static LayerRows rows_of(const int64_t *n)
     return (LayerRows){ { *n, *n, *n, *n, *n }, (uint64_t)*n + 1, place, n };
 }
 
+/* Arrays of 2^45 elements and more fill the address space, so no caller has them. */
+static bool has_arrays(const weft_tp *tp, int64_t n)
+{
+    int64_t elements;
+
+    for (int i = 0; i < LAYER_OPERANDS; i++)
+        if (i != LAYER_W && i != LAYER_M &&
+            (int_mul(n, tp->layer.dim[i], &elements) || elements >= INT64_C(1) << 45))
+            return false;
+    return true;
+}
+
 static weft_status check_call(weft_tp *tp, int64_t n)
 {
     if (api_ctx_of(tp, TAG_TP) == NULL)
         return WEFT_E_ARG;
     if (n < 0)
         return layer_fault(&tp->layer, ST_ARG, "a negative number of items%s", "");
+    if (!has_arrays(tp, n))
+        return layer_fault(&tp->layer, ST_LIMIT, "more items than memory can hold%s", "");
     return WEFT_OK;
 }
 

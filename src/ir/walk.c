@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* The slot of e: its own, or the free one that it will take.  Ids that share their low bits, such as
- * those of one statement in each of many, come far from each other. */
+/* The slot of e: its own, or the free one that it will take.  Ids that share their low bits, such
+ * as those of one statement in each of many, come far from each other. */
 static uint32_t memo_slot(const Memo *m, Expr *e)
 {
     uint32_t hash = e->id * UINT32_C(0x9e3779b1), at = (uint32_t)(((uint64_t)hash * m->cap) >> 32);

@@ -232,6 +232,7 @@ TEST(bad_calls_of_products_are_refused)
     BAD(weft_tp_new(ctx, "sh; lmax=2", &no), WEFT_E_ARG, "an array Y");
     BAD(weft_tp_get(tp, NULL), WEFT_E_ARG, "out is NULL");
     BAD(weft_tp_forward(tp, -1, s.x, s.y, s.w, s.z), WEFT_E_ARG, "negative number of items");
+    BAD(weft_tp_forward(tp, INT64_C(1) << 48, s.x, s.y, s.w, s.z), WEFT_E_LIMIT, "more items than");
     BAD(weft_tp_forward(tp, N, s.x, NULL, s.w, s.z), WEFT_E_ARG, "Y is NULL");
     BAD(weft_tp_forward(tp, N, s.x, s.y, NULL, s.z), WEFT_E_ARG, "Wt is NULL");
     BAD(weft_tp_forward(tp, N, s.x, s.y, s.w, NULL), WEFT_E_ARG, "Z is NULL");
