@@ -545,6 +545,16 @@ typedef struct weft_conv_out {
     void *x, *y, *w, *m;
 } weft_conv_out;
 
+/* How the arrays that the next function below reads lie in memory, where they have gaps or repeat
+ * elements: strides as those of weft_tensor, of each dimension (two; of shared weights one); NULL:
+ * without gaps.  What the strides point to has to live as long as that call, which forgets them. */
+typedef struct weft_conv_strides {
+    const int64_t *x, *y, *w, *m, *dz;
+    const int64_t *along_x, *along_y, *along_w, *along_m;
+} weft_conv_strides;
+WEFT_API WEFT_MUST weft_status weft_conv_next_strides(weft_conv *conv,
+                                                      const weft_conv_strides *strides);
+
 /* z of the operands. */
 WEFT_API WEFT_MUST weft_status weft_conv_forward(weft_conv *conv, weft_edges *edges,
                                                  const weft_conv_in *at, void *z);

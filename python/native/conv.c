@@ -40,6 +40,11 @@ static struct {
     uint64_t now;
 } kept;
 
+typedef struct Set { /* arrays by operand; NULL: none */
+    const void *data[OPERANDS];
+    const int64_t *stride[OPERANDS];
+} Set;
+
 typedef struct Call {
     const char *task;
     Plain in[MOST], index[2], out[OPERANDS];
@@ -233,19 +238,20 @@ static bool check_array(Call *c, const Plain *p, int o, const char *of)
 }
 
 /* The arrays of a set, from c->in[*next] on. */
-static bool take_set(Call *c, unsigned set, const char *of, int *next, const void **out)
+static bool take_set(Call *c, unsigned set, const char *of, int *next, Set *out)
 {
     int64_t shape[2];
 
+    *out = (Set){ .data = { NULL } };
     for (int o = 0; o < OPERANDS; o++) {
-        out[o] = NULL;
         if ((set >> o & 1) == 0 || shape_of(c, o, shape) == 0)
             continue;
         if (*next == c->nin)
             return refuse(c, "an array is missing at the end of the list");
         if (!check_array(c, &c->in[*next], o, of))
             return false;
-        out[o] = c->in[(*next)++].data;
+        out->data[o] = c->in[*next].data;
+        out->stride[o] = c->in[(*next)++].stride;
     }
     return true;
 }
@@ -267,13 +273,25 @@ static bool make_results(Call *c, void **out)
     return true;
 }
 
-static weft_status launch(Call *c, weft_edges *edges, const void **at, const void *dz,
-                          const void **dd, void **out)
+static weft_conv_in in_of(const Set *s)
+{
+    return (weft_conv_in){ s->data[X], s->data[Y], s->data[W], s->data[M] };
+}
+
+static weft_status launch(Call *c, weft_edges *edges, const Set *at, const Set *dzs, const Set *dd,
+                          void **out)
 {
     weft_conv *v = c->conv->conv;
-    weft_conv_in in = { at[X], at[Y], at[W], at[M] }, along = { dd[X], dd[Y], dd[W], dd[M] };
+    weft_conv_in in = in_of(at), along = in_of(dd);
+    const void *dz = dzs->data[Z];
     weft_conv_out g = { out[X], out[Y], out[W], out[M] };
+    weft_conv_strides strides = { at->stride[X], at->stride[Y], at->stride[W],
+                                  at->stride[M], dzs->stride[Z], dd->stride[X],
+                                  dd->stride[Y], dd->stride[W], dd->stride[M] };
+    weft_status s = weft_conv_next_strides(v, &strides);
 
+    if (s != WEFT_OK)
+        return s;
     if (c->order == 0)
         return weft_conv_forward(v, edges, &in, out[Z]);
     if (c->order == 1)
@@ -297,7 +315,7 @@ static bool check_index(Call *c)
 
 static void run(Call *c, weft_ctx *ctx)
 {
-    const void *at[OPERANDS], *dz[OPERANDS], *dd[OPERANDS];
+    Set at, dz, dd;
     void *out[OPERANDS];
     weft_edge_list list = { c->nodes, 0, 0, WEFT_I64, c->index[0].data, c->index[1].data };
     weft_edges *edges;
@@ -305,15 +323,15 @@ static void run(Call *c, weft_ctx *ctx)
 
     read_task(c);
     if (!check_index(c) || !find_conv(c, ctx) ||
-        !take_set(c, ~(1u << Z), "", &next, at) ||
-        !take_set(c, c->order > 0 ? 1u << Z : 0, "d", &next, dz) ||
-        !take_set(c, c->along, "dd", &next, dd) || !make_results(c, out))
+        !take_set(c, ~(1u << Z), "", &next, &at) ||
+        !take_set(c, c->order > 0 ? 1u << Z : 0, "d", &next, &dz) ||
+        !take_set(c, c->along, "dd", &next, &dd) || !make_results(c, out))
         return;
     list.senders = c->in[0].shape[0];
     list.n = c->index[0].shape[0];
     list.type = c->index[0].type;
     edges = find_edges(c, ctx, &list);
-    if (edges != NULL && launch(c, edges, at, dz[Z], dd, out) != WEFT_OK)
+    if (edges != NULL && launch(c, edges, &at, &dz, &dd, out) != WEFT_OK)
         refuse(c, weft_message(ctx));
 }
 
@@ -341,9 +359,7 @@ void op_conv(Value *stack, uint64_t nargs, uint64_t nresults)
     if (why != NULL)
         refuse(&c, why);
     take_index(&c, stack[1], stack[2]);
-    if (c.message[0] == 0 && (why = plain_pack(c.in, c.nin)) == NULL)
-        why = plain_pack(c.index, 2);
-    if (c.message[0] == 0 && why != NULL)
+    if (c.message[0] == 0 && (why = plain_pack(c.index, 2)) != NULL)
         refuse(&c, why);
     c.nodes = (int64_t)stack[3];
     if (c.message[0] == 0) {

@@ -192,8 +192,9 @@ typedef struct VariantKey { /* what a kernel can be compiled for */
     const uint8_t *index;   /* by argument: T_i32 where structure is read as such, else 0 */
     const int64_t *size;    /* by size: its value where the code is for that alone, or 0; or NULL */
     const char *sched;      /* the text of a schedule; NULL: the default */
-    const int64_t *const *stride; /* by argument: strides of an input that is read as it lies, see */
-                                  /* lower_strided, or NULL; NULL: all inputs are packed */
+    /* By argument: strides of an input that is read as it lies, see lower_strided, or NULL; NULL:
+     * all inputs are packed. */
+    const int64_t *const *stride;
 } VariantKey;
 
 typedef struct Variant {

@@ -16,6 +16,7 @@ struct weft_conv {
     const char *spec[FORMS];
     Layer layer[FORMS]; /* without a program: not called for yet */
     weft_conv_info info;
+    weft_conv_strides next; /* of the next call */
 };
 
 static bool has_arg(const Body *body, const char *name)
@@ -163,6 +164,30 @@ static weft_status check_call(weft_conv *conv, weft_edges *edges, const void *at
     return api_leave(ctx);
 }
 
+weft_status weft_conv_next_strides(weft_conv *conv, const weft_conv_strides *strides)
+{
+    weft_ctx *ctx = api_ctx_of(conv, TAG_CONV);
+
+    API_ENTER(ctx);
+    api_need(ctx, strides, "strides");
+    conv->next = *strides;
+    return api_leave(ctx);
+}
+
+static void take_strides(weft_conv *conv, LayerRows *rows)
+{
+    const weft_conv_strides *s = &conv->next;
+    const int64_t *at[] = { s->x, s->y, s->w, s->m }, *along[] = { s->along_x, s->along_y,
+                                                                   s->along_w, s->along_m };
+
+    for (int o = LAYER_X; o < LAYER_Z; o++) {
+        rows->stride[LAYER_SLOT(LAYER_AT, o)] = at[o];
+        rows->stride[LAYER_SLOT(LAYER_ALONG, o)] = along[o];
+    }
+    rows->stride[LAYER_SLOT(LAYER_D, LAYER_Z)] = s->dz;
+    conv->next = (weft_conv_strides){ .x = NULL };
+}
+
 /* The layer for these edges, and what it is over. */
 static weft_status layer_of(weft_conv *conv, const weft_edges *e, Layer **layer, LayerRows *rows)
 {
@@ -171,7 +196,8 @@ static weft_status layer_of(weft_conv *conv, const weft_edges *e, Layer **layer,
 
     *layer = &conv->layer[form];
     *rows = (LayerRows){ { [LAYER_X] = e->senders, [LAYER_Y] = e->n, [LAYER_W] = e->n,
-                           [LAYER_Z] = e->nodes }, e->number, place, e };
+                           [LAYER_Z] = e->nodes }, e->number, place, e, { NULL } };
+    take_strides(conv, rows);
     if ((*layer)->prog == NULL) {
         s = open_layer(conv, form);
         if (s != WEFT_OK)

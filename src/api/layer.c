@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SLOT(kind, operand) ((kind) * LAYER_OPERANDS + (operand))
+#define SLOT LAYER_SLOT
 #define BIT(kind, operand) (1u << SLOT(kind, operand))
 #define INPUTS(kind) (BIT(kind, LAYER_Z) - BIT(kind, LAYER_X))
 
@@ -253,7 +253,7 @@ static weft_status bind(const Layer *l, LayerReady *r, const Call *c, int slot)
     int o = operand_of(slot);
     int64_t shape[WEFT_MAX_NDIM];
     weft_tensor t = { (void *)(uintptr_t)c->array[slot], api_type_of[l->type[o]], l->ndim[o], shape,
-                      NULL };
+                      c->rows->stride[slot] };
 
     memcpy(shape, l->shape[o], sizeof shape);
     if (l->rows[o])

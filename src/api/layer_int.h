@@ -15,6 +15,7 @@ enum { LAYER_X, LAYER_Y, LAYER_W, LAYER_M, LAYER_Z, LAYER_OPERANDS };
  * it; the second gradient by it, of the last operand the one by its cotangent; the cotangent of the
  * gradient by it. */
 typedef enum LayerKind { LAYER_AT, LAYER_D, LAYER_D2, LAYER_ALONG, LAYER_KINDS } LayerKind;
+#define LAYER_SLOT(kind, operand) ((kind) * LAYER_OPERANDS + (operand))
 
 enum { LAYER_SLOTS = LAYER_KINDS * LAYER_OPERANDS, LAYER_NAME = 12, LAYER_READY = 16 };
 
@@ -48,6 +49,7 @@ typedef struct LayerRows { /* what a call is over */
     uint64_t stamp; /* not 0; the same for calls with the same sizes and structure */
     LayerPlace *place;
     const void *with;
+    const int64_t *stride[LAYER_SLOTS]; /* of arrays that are read; NULL: without gaps */
 } LayerRows;
 
 /* The layer of a program, which is the layer's from now on.  `name` has the operands' names; the

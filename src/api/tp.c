@@ -79,7 +79,7 @@ weft_status weft_tp_get(weft_tp *tp, weft_tp_info *out)
 /* Every array that has rows has one for each item. */
 static LayerRows rows_of(const int64_t *n)
 {
-    return (LayerRows){ { *n, *n, *n, *n, *n }, (uint64_t)*n + 1, place, n };
+    return (LayerRows){ { *n, *n, *n, *n, *n }, (uint64_t)*n + 1, place, n, { NULL } };
 }
 
 /* Arrays of 2^45 elements and more fill the address space, so no caller has them. */

@@ -23,8 +23,8 @@ typedef struct Kernel { /* a list of phases, done in order */
  * its start array for k < 0.  All others are i64.  To be done before all passes. */
 void lower_narrow(Prog *, Axis *, int k);
 
-/* An input that is read as it lies in memory: its strides, a number for each interface dimension, or
- * LOWER_ANY for what a run tells by a size of its own.  To be done before all passes. */
+/* An input that is read as it lies in memory: its strides, a number for each interface dimension,
+ * or LOWER_ANY for what a run tells by a new size.  To be done before all passes. */
 enum { LOWER_ANY = -1 };
 void lower_strided(Prog *, Buf *, const int64_t *stride, int n);
 

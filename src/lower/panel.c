@@ -39,7 +39,8 @@ static Expr *row_of(const Panel *c, Expr *cell)
     int n;
 
     if (cell->op != OP_cell || cell->buf->of != NULL || cell->buf->kind == B_CONST ||
-        cell->buf->written || cell->buf->stride != NULL || (n = ir_dims(cell->buf, dim)) < 2 || cell->arg[0]->op != OP_add ||
+        cell->buf->written || cell->buf->stride != NULL || (n = ir_dims(cell->buf, dim)) < 2 ||
+        cell->arg[0]->op != OP_add ||
         lower_dim_extent(c->p, cell->buf, dim[n - 1]) != c->vector->hi)
         return NULL;
     at = cell->arg[0]->arg[0] == k ? cell->arg[0]->arg[1] : cell->arg[0]->arg[0];

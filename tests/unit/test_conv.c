@@ -6,6 +6,8 @@
  * rounding, as a convolution is linear in each operand. */
 #include "unit/layer_bed.h"
 
+#include "api/api_int.h"
+
 enum { NODES = 4, SENDERS = 6, EDGES = 9, HIDDEN = 3 };
 
 typedef struct Set { /* an array for each operand, and for the result */
@@ -434,4 +436,54 @@ TEST(bad_convolutions_are_refused)
     weft_ctx_free(ctx);
     ctx = NULL;
     unsetenv("WEFT_DISABLE_JIT");
+}
+
+/* Rows of so many elements, each a stride after the one before. */
+static void spread(const double *packed, double *wide, int64_t rows, int64_t width, int64_t stride)
+{
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(wide + i * stride, packed + i * width, (size_t)width * sizeof *wide);
+}
+
+TEST(operands_with_gaps_and_repeated_gradients_give_the_same)
+{
+    static Set s, d, got;
+    static double x[2 * MOST], y[2 * MOST], w[2 * MOST], dz[MOST];
+    static const int64_t again[2] = { 0, 0 };
+    double one = 0.5;
+
+    fill_all(&s);
+    for (int k = 0; k < 2; k++) {
+        int64_t xs[2] = { 0, 1 }, ys[2] = { 0, 1 }, ws[2] = { 0, 1 };
+        weft_conv_in packed = { s.x, s.y, s.w, NULL }, wide = { x, y, w, NULL };
+        weft_conv_strides strides = { .x = xs, .y = ys, .w = ws };
+
+        open_conv(edge_weights, k == 1);
+        ctx->strided = 1;
+        xs[0] = dim.x + 3;
+        ys[0] = dim.y + 1;
+        ws[0] = dim.w + 2;
+        spread(s.x, x, SENDERS, dim.x, xs[0]);
+        spread(s.y, y, EDGES, dim.y, ys[0]);
+        spread(s.w, w, EDGES, dim.w, ws[0]);
+        OK(weft_conv_forward(conv, edges, &packed, d.z));
+        OK(weft_conv_next_strides(conv, &strides));
+        OK(weft_conv_forward(conv, edges, &wide, got.z));
+        for (int64_t i = 0; i < NODES * dim.z; i++)
+            CHECK_NEAR(got.z[i], d.z[i], 1e-13);
+        OK(weft_conv_forward(conv, edges, &packed, got.z)); /* strides are of one call */
+        CHECK(memcmp(got.z, d.z, (size_t)(NODES * dim.z) * sizeof *d.z) == 0);
+        for (int64_t i = 0; i < NODES * dim.z; i++)
+            dz[i] = one;
+        OK(weft_conv_backward(conv, edges, &packed, dz, &(weft_conv_out){ d.x, d.y, d.w, NULL }));
+        strides.dz = again;
+        OK(weft_conv_next_strides(conv, &strides));
+        OK(weft_conv_backward(conv, edges, &wide, &one,
+                              &(weft_conv_out){ got.x, got.y, got.w, NULL }));
+        for (int64_t i = 0; i < EDGES * dim.w; i++)
+            CHECK_NEAR(got.w[i], d.w[i], 1e-13);
+        for (int64_t i = 0; i < SENDERS * dim.x; i++)
+            CHECK_NEAR(got.x[i], d.x[i], 1e-13);
+        close_conv();
+    }
 }
