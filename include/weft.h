@@ -489,18 +489,20 @@ WEFT_API WEFT_MUST weft_status weft_edges_new(weft_ctx *ctx, const weft_edge_lis
                                               weft_edges **out);
 WEFT_API void weft_edges_free(weft_edges *edges); /* NULL is allowed */
 
-/* Structures of graph operators (docs/graphs.md), from such a list.  Entries by receiver, those of a
- * receiver in the order of the list: start has nodes + 1 elements; sender and at, the number of the
- * edge in the list, have n.  With loops != 0 each node that is below both nodes and senders has an
- * entry from itself, the last of its row, numbered n + node; 1: all edges of the list from a node to itself are left out; 2: the last of those
- * of a node takes the place of the new one.  What is left out is in a row more, after all others:
- * start has nodes + 2 elements, the others n + the smaller of nodes and senders. */
+/* Structures of graph operators (docs/graphs.md), from such a list.  Entries by receiver, those of
+ * a receiver in the order of the list: start has nodes + 1 elements; sender and at, the number of
+ * the edge in the list, have n.  With loops != 0 each node that is below both nodes and senders has
+ * an entry from itself, the last of its row, numbered n + node; 1: all edges of the list from a
+ * node to itself are left out; 2: the last of those of a node takes the place of the new one.  What
+ * is left out is in a row more, after all others: start has nodes + 2 elements, the others n + the
+ * smaller of nodes and senders. */
 WEFT_API WEFT_MUST weft_status weft_rows_make(weft_ctx *ctx, const weft_edge_list *list, int loops,
                                               int64_t *start, int64_t *sender, int64_t *at);
 
-/* The structure of rgms: pairs (relation, receiver) in tiles of 16 pairs of one relation, by relation,
- * then receiver.  `type` has the relation of each edge, of the type of the list, below `relations`.
- * There are at least `least` tiles.  The arrays are the context's, until the next of these calls. */
+/* The structure of rgms: pairs (relation, receiver) in tiles of 16 pairs of one relation, by
+ * relation, then receiver.  `type` has the relation of each edge, of the type of the list, below
+ * `relations`.  There are at least `least` tiles.  The arrays are the context's, until the next of
+ * these calls. */
 typedef struct weft_tiles {
     int64_t tiles, pairs;               /* pairs: those with edges */
     const int64_t *relation;            /* tiles: G.r */

@@ -121,6 +121,8 @@ def _of_matrix(A: Any) -> Optional[Rows]:
     """Of a matrix in CSR, whose entries are edges in that order."""
     if isinstance(A, Graph) or is_edge_index(A):
         return None
+    if isinstance(A, np.ndarray) or is_torch(A) and str(A.layout) == "torch.strided":
+        index_of(A)  # says what is wrong
     s, _ = _sparse.sparse(A)
     if s.format != "csr":
         raise bad("graph", "a matrix in CSR, a weft.Graph or an edge_index", f"{s.format}; convert it to CSR")

@@ -30,7 +30,8 @@ static int64_t *sort_by(Arena *arena, const int64_t *key, int64_t n, int64_t row
     return to;
 }
 
-static void put(int64_t *next, int64_t *sender, int64_t *at, int64_t row, int64_t from, int64_t edge)
+static void put(int64_t *next, int64_t *sender, int64_t *at, int64_t row, int64_t from,
+                int64_t edge)
 {
     int64_t p = next[row]++;
 

@@ -31,11 +31,11 @@ typedef struct GeomList {
 } GeomList;
 
 /* Entries by receiver, those of a receiver in the order of the list: start has nodes + 1 elements,
- * sender and at (the number in the list) have n.  With loops != 0 each node that receives and sends has
- * an entry from itself, the last of its row, numbered n + node: 1, every edge of the list from a node to itself is left
- * out; 2, the last of those of a node takes the place of the new one.  What is left out is in a row
- * more, after all others, so start has nodes + 2 elements, and the others
- * n + the smaller of nodes and senders. */
+ * sender and at (the number in the list) have n.  With loops != 0 each node that receives and sends
+ * has an entry from itself, the last of its row, numbered n + node: 1, every edge of the list from
+ * a node to itself is left out; 2, the last of those of a node takes the place of the new one.
+ * What is left out is in a row more, after all others, so start has nodes + 2 elements, and the
+ * others n + the smaller of nodes and senders. */
 void geom_rows(Arena *, const GeomList *, int loops, int64_t *start, int64_t *sender, int64_t *at);
 
 /* Pairs (relation, receiver) of edges, by relation, then receiver, in tiles of `tile` pairs of one

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Operators of graph networks.  An edge is an entry: its receiver is the row, its sender the column.
- * Messages are functions of the sender's features U, the receiver's V and the edge's A, reduced over
- * the edges of each receiver; attention over the edges of each receiver is gat and gatv2.  Formats,
+ * Operators of graph networks.  An edge is an entry: its receiver is the row, its sender the
+ * column.  Messages are functions of the sender's features U, the receiver's V and the edge's A,
+ * reduced over the edges of each receiver; gat and gatv2 are attention over them.  Formats,
  * directions and reductions are those of ops_sparse. */
 #include "ops/ops_int.h"
 
@@ -71,8 +71,9 @@ static const OpsRow rows[] = {
     { "gat", ATTENDS, "Y: attention over edges, scored by the leaky relu of L of the receiver + R "
                       "of the sender",
       ATTEND("L[${m}, H], R[${n}, H]$G$I", "s: S[e, h] = " LEAKY("L[i, h] + R[j(e), h]$g") "\n") },
-    { "gatv2", ATTENDS, "Y: attention over edges, scored by Q . the leaky relu of L of the receiver "
-                        "+ X of the sender",
+    { "gatv2", ATTENDS,
+      "Y: attention over edges, scored by Q . the leaky relu of L of the receiver + X of "
+      "the sender",
       ATTEND("Q[H, K], L[${m}, H, K]$J$I",
              "s: S[e, h] += Q[h, k] * " LEAKY("L[i, h, k] + X[j(e), h, k]$r") "\n") },
     { NULL, 0, NULL, NULL },
@@ -98,7 +99,9 @@ static const OpsSign signs[] = {
     { 'w', OPS_ARG, " at W[$i$h$k] = $y", "", 0 },
     { '8', OPS_ARG, " at W[$i$h] = $y", "", 0 },
     { 'y', OPS_LIST, "of(e)", "pos(e)", 0 },
-    { 'm', OPS_MEAN, "d: for e: D[$i] += 1\ny: for r in $M$h$k: Y[r$h$k] = S[r$h$k] / max(D[r], 1)\n",
+    { 'm', OPS_MEAN,
+      "d: for e: D[$i] += 1\n"
+      "y: for r in $M$h$k: Y[r$h$k] = S[r$h$k] / max(D[r], 1)\n",
       "", 0 },
     { '9', OPS_MEAN, "d: for e: D[$i] += 1\ny: for r in $M$h: Y[r$h] = S[r$h] / max(D[r], 1)\n", "",
       0 },

@@ -13,15 +13,19 @@ static const OpsOption options[] = {
     { "csc", OPS_CSC, OPS_FORMATS, "E.start, E.i: entries by column" },
     { "coo", OPS_COO, OPS_FORMATS, "E.i, E.j: entries in any order" },
     { "t", OPS_TURN, OPS_TURN, "of the transpose: rows and columns change places" },
-    { "heads", OPS_HEADS, OPS_HEADS, "several values an entry, A[E, H], each with its part of B[n, H, K]" },
+    { "heads", OPS_HEADS, OPS_HEADS,
+      "several values an entry, A[E, H], each with its part of B[n, H, K]" },
     { "batch", OPS_BATCH, OPS_BATCH, "several dense operands at once, B[L, n, K]" },
     { "values", OPS_VALUES, OPS_VALUES, "of sddmm: times the value of the entry" },
-    { "nodes", OPS_NODES, OPS_NODES, "of segment_*: X[n, K] at the columns of the entries, not X[E, K]" },
-    { "mean", OPS_MEAN, OPS_REDUCES, "of each row the mean instead of the sum; 0 where it has none" },
+    { "nodes", OPS_NODES, OPS_NODES,
+      "of segment_*: X[n, K] at the columns of the entries, not X[E, K]" },
+    { "mean", OPS_MEAN, OPS_REDUCES,
+      "of each row the mean instead of the sum; 0 where it has none" },
     { "max", OPS_MAX, OPS_REDUCES, "the largest instead of the sum; 0 where a row has none" },
     { "min", OPS_MIN, OPS_REDUCES, "the smallest, likewise" },
     { "arg", OPS_ARG, OPS_ARG, "of max and min: the entry that won, W; -1 for none" },
-    { "list", OPS_LIST, OPS_LIST, "values of entries in the order of a list: entry e has those at E.of" },
+    { "list", OPS_LIST, OPS_LIST,
+      "values of entries in the order of a list: entry e has those at E.of" },
     { NULL, 0, 0, NULL },
 };
 
@@ -50,9 +54,11 @@ static const OpsRow rows[] = {
       "s: S[$l$i$h$k] += $x\n"
       "d: for e: D[$i] += 1\n"
       "y: for r in $M$b$h$k: Y[$lr$h$k] = S[$lr$h$k] / max(D[r], 1)\n" },
-    { "segment_max", ALWAYS | OPS_NODES | OPS_ARG, "Y: of each row the largest X; 0 where it has none",
+    { "segment_max", ALWAYS | OPS_NODES | OPS_ARG,
+      "Y: of each row the largest X; 0 where it has none",
       LARGEST("max=") },
-    { "segment_min", ALWAYS | OPS_NODES | OPS_ARG, "Y: of each row the smallest X; 0 where it has none",
+    { "segment_min", ALWAYS | OPS_NODES | OPS_ARG,
+      "Y: of each row the smallest X; 0 where it has none",
       LARGEST("min=") },
     { "softmax", ALWAYS, "P: of each row the softmax of S over its entries",
       "$t S[$LE$H], P[$LE$H]\n"
