@@ -659,22 +659,22 @@ WEFT_API WEFT_MUST weft_status weft_graph_make(weft_ctx *ctx, const char *source
 /* The last graph of the context written to a file, .mtx (a pattern) or .npz (n, start, col). */
 WEFT_API WEFT_MUST weft_status weft_graph_write(weft_ctx *ctx, const char *path);
 
-/* Which keys the queries of attention see, as the blocks that the operator `attention` takes: tiles of
- * `bi` queries and blocks of `bj` keys.  `source` is a generator,
+/* Which keys the queries of attention see, as the blocks that the operator `attention` takes: tiles
+ * of `bi` queries and blocks of `bj` keys.  `source` is a generator,
  *   full                               all keys
  *   band:w=256                         |i - j| <= w
  *   longformer:w=256:global=4          a band; the first 4 tokens see all and are seen by all
  *   butterfly:block=64                 blocks of tokens whose numbers differ in one bit at most
  *   bigbird:block=64:w=1:global=1:random=3:seed=0     blocks: beside, first, and by chance
- * or NULL: `start` and `col` are the rows of a matrix in CSR whose entries are pairs of tokens or, with
- * `block` above 1, of blocks of so many tokens.  A pair that is there twice is there once. */
+ * or NULL: `start` and `col` are the rows of a matrix in CSR whose entries are pairs of tokens or,
+ * with `block` above 1, of blocks of so many tokens.  A pair that is there twice is there once. */
 typedef struct weft_mask_in {
     const char *source;
     const int64_t *start, *col;
     int64_t block;          /* 0: 1 */
     int64_t n, m;           /* queries, keys */
     int64_t copies;         /* heads of queries of all batches; 0: 1 */
-    const int64_t *lq, *lk; /* of each copy: its first lq queries see its first lk keys; NULL: all */
+    const int64_t *lq, *lk; /* of each copy: queries and keys that there are; NULL: all */
     int bi, bj;             /* 1 to 64 each; 0: 16 and 64 */
     int64_t w;              /* blocks of a piece; 0: as many as the widest tile sees */
     int causal;             /* 1: of all these only keys j <= i */
@@ -682,8 +682,8 @@ typedef struct weft_mask_in {
 } weft_mask_in;
 
 /* The arrays have the names of the operator's arguments: L.j, L.pat, X and, with `split`, P.row and
- * E.start.  Without `split` every tile has one piece.  They are the context's, until the next of these
- * calls.  WEFT_E_BIND: an entry outside the matrix, or lengths that do not fit. */
+ * E.start.  Without `split` every tile has one piece.  They are the context's, until the next of
+ * these calls.  WEFT_E_BIND: an entry outside the matrix, or lengths that do not fit. */
 typedef struct weft_mask {
     int64_t nnz;               /* pairs of tokens, of all copies */
     int64_t tiles, blocks;     /* of a copy: n / bi and m / bj, rounded up */
@@ -695,11 +695,13 @@ typedef struct weft_mask {
     const int64_t *j, *pat;    /* pieces x w; j is -1 where there is no block */
     const void *x;             /* patterns x bi x bj */
 } weft_mask;
-WEFT_API WEFT_MUST weft_status weft_mask_make(weft_ctx *ctx, const weft_mask_in *in, weft_mask *out);
+WEFT_API WEFT_MUST weft_status weft_mask_make(weft_ctx *ctx, const weft_mask_in *in,
+                                               weft_mask *out);
 
 /* n random numbers below 2^31, the same on every machine for a seed: of tokens, for the operator
  * attention:dropout. */
-WEFT_API WEFT_MUST weft_status weft_mask_random(weft_ctx *ctx, uint64_t seed, int64_t n, int64_t *out);
+WEFT_API WEFT_MUST weft_status weft_mask_random(weft_ctx *ctx, uint64_t seed, int64_t n,
+                                                 int64_t *out);
 
 /* Atoms: from a file, .xyz (plain or extended; the first structure), or made by a generator, the
  * same on every machine:

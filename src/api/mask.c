@@ -13,11 +13,11 @@ static int64_t or_else(int64_t value, int64_t other)
 static void check_sizes(weft_ctx *ctx, const GeomMaskIn *in, weft_type type)
 {
     if (in->n < 0 || in->m < 0 || in->copies < 0 || in->w < 0 || in->block < 1)
-        err_throw(&ctx->err, ST_ARG, "a mask of %lld x %lld tokens, %lld copies: give sizes from 0 on",
-                  (long long)in->n, (long long)in->m, (long long)in->copies);
+        err_throw(&ctx->err, ST_ARG,
+                  "a mask of %lld x %lld tokens, %lld copies: give sizes from 0 on", (long long)in->n, (long long)in->m, (long long)in->copies);
     if (in->bi < 1 || in->bi > GEOM_MASK_TILE || in->bj < 1 || in->bj > 64)
-        err_throw(&ctx->err, ST_ARG, "tiles of %d queries and blocks of %d keys: give 1 to 64 of each",
-                  in->bi, in->bj);
+        err_throw(&ctx->err, ST_ARG,
+                  "tiles of %d queries and blocks of %d keys: give 1 to 64 of each", in->bi, in->bj);
     if (type != WEFT_F32 && type != WEFT_F64)
         err_throw(&ctx->err, ST_ARG, "the patterns of a mask are WEFT_F32 or WEFT_F64");
     if (in->n > INT64_C(1) << 40 || in->m > INT64_C(1) << 40 || in->copies > INT64_C(1) << 20)
@@ -42,7 +42,8 @@ static void check_entries(weft_ctx *ctx, const GeomMaskIn *in)
                       (long long)p, (long long)in->col[p], (long long)cols);
 }
 
-static void check_lengths(weft_ctx *ctx, const char *name, const int64_t *a, int64_t copies, int64_t n)
+static void check_lengths(weft_ctx *ctx, const char *name, const int64_t *a, int64_t copies,
+                          int64_t n)
 {
     for (int64_t c = 0; a != NULL && c < copies; c++)
         if (a[c] < 0 || a[c] > n)

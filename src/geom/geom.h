@@ -93,8 +93,8 @@ typedef struct GeomEdges {
 } GeomEdges;
 void geom_near_fill(const GeomNear *, const GeomPool *, const GeomEdges *);
 
-/* mask.c: which keys the queries of attention see, as blocks.  A tile is `bi` queries, a block `bj` keys,
- * at most GEOM_MASK_TILE and 64. */
+/* mask.c: which keys the queries of attention see, as blocks.  A tile is `bi` queries, a block `bj`
+ * keys, at most GEOM_MASK_TILE and 64. */
 enum { GEOM_MASK_TILE = 64 };
 typedef struct GeomMaskIn {
     const char *spec;          /* a generator, "band:w=256"; NULL: the entries of */

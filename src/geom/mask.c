@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Masks of attention: from the keys that each query sees, by a generator or as CSR, to the blocks of
- * keys that tiles of queries see, with a pattern of bits for each block.  Equal patterns are kept
- * once, so that a band has a handful of them however many tokens there are. */
+ * Masks of attention: from the keys that each query sees, by a generator or as CSR, to the blocks
+ * of keys that tiles of queries see, with a pattern of bits for each block.  Equal patterns are
+ * kept once, so that a band has a handful of them however many tokens there are. */
 #include "geom/geom_int.h"
 
 #include <math.h>
@@ -86,7 +86,7 @@ static void see_butterfly(Mask *m, int64_t tile, int64_t r)
         see(m, tile, r, (b ^ bit) * size, ((b ^ bit) + 1) * size);
 }
 
-/* Blocks: those beside it, the first ones both ways, and some by chance, the same for all its rows. */
+/* Blocks: those beside it, the first ones both ways, and some by chance, the same for all rows. */
 static void see_bigbird(Mask *m, int64_t tile, int64_t r)
 {
     int64_t size = geom_whole(&m->spec, "block"), w = geom_whole(&m->spec, "w");
@@ -146,7 +146,8 @@ static const struct Kind *kind_of(Mask *m)
     size_t n = text == NULL ? 0 : strcspn(text, ":");
     const struct Kind *k = kinds;
 
-    while (k->name != NULL && (text == NULL || strlen(k->name) != n || memcmp(k->name, text, n) != 0))
+    while (k->name != NULL &&
+           (text == NULL || strlen(k->name) != n || memcmp(k->name, text, n) != 0))
         k++;
     if (k->name == NULL && text != NULL)
         err_throw(m->arena->err, ST_ARG,

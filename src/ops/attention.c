@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Attention over blocks of a mask.  Tiles of `bi` queries meet blocks of `bj` keys: P are the tiles of
- * all heads, L(P) the blocks of keys that a tile sees, `w` places of which some are padding.  A block
- * that the mask covers in part has a pattern X[pat(l)] of 0 and -inf, which is added to its scores, so
- * the result is exact at every token.  One iteration over P has its scores in an array of its own:
- * no score is stored in memory.
+ * Attention over blocks of a mask.  Tiles of `bi` queries meet blocks of `bj` keys: P are the
+ * tiles of all heads, L(P) the blocks of keys that a tile sees, `w` places of which some are
+ * padding.  A block that the mask covers in part has a pattern X[pat(l)] of 0 and -inf, which is
+ * added to its scores, so the result is exact at every token.  One iteration over P has its scores
+ * in an array of its own: no score is stored in memory.
  *
- * With `split` P are pieces of tiles, each with up to `w` blocks: a tile that sees many blocks has many
- * pieces, which have sums of their own that are put together under R, the tiles.
+ * With `split` P are pieces of tiles, each with up to `w` blocks: a tile that sees many blocks has
+ * many pieces, which have sums of their own that are put together under R, the tiles.
  *
- * The scale C is multiplied to the keys as they are transposed.  The largest score M only keeps exp in
- * range, and the result does not depend on it: it has no derivative. */
+ * The scale C is multiplied to the keys as they are transposed.  The largest score M only keeps
+ * exp in range, and the result does not depend on it: it has no derivative. */
 #include "ops/ops_int.h"
 
 enum Bit {
@@ -25,7 +25,8 @@ enum Bit {
 };
 
 static const OpsOption options[] = {
-    { "blocks", BLOCKS, TOKENS, "of attention: nq whole tiles, nk whole blocks of tokens; default" },
+    { "blocks", BLOCKS, TOKENS,
+      "of attention: nq whole tiles, nk whole blocks of tokens; default" },
     { "ragged", RAGGED, TOKENS,
       "of attention: n and m tokens, of which heads have lq and lk: others are not looked at" },
     { "split", SPLIT, SPLIT, "of attention: tiles with more than w blocks, in pieces of up to w" },
@@ -87,8 +88,10 @@ static const OpsSign signs[] = {
     { 'q', RAGGED, "QB[$r / $M, $r % $M, bi, k]", "Q[$r, bi, k]", 0 },
     { 'v', RAGGED, "VB[$g, j(l), bj, vd]", "V[$g, j(l), bj, vd]", 0 },
     /* sums of pieces */
-    { 'S', SPLIT, ", A[P, BI, VD], B[P, BI], W[P, BI], N[$R, BI], F[E, BI], Y[$R, BI], G[$R, BI, VD]", "", 0 },
-    { 'u', SPLIT, "$y", "u: for p, l, bi, bj: U[p, l, bi, bj] = T[p, l, bi, bj] * " INVERSE("Z[p, bi]") "$d\n", 0 },
+    { 'S', SPLIT,
+      ", A[P, BI, VD], B[P, BI], W[P, BI], N[$R, BI], F[E, BI], Y[$R, BI], G[$R, BI, VD]", "", 0 },
+    { 'u', SPLIT, "$y",
+      "u: for p, l, bi, bj: U[p, l, bi, bj] = T[p, l, bi, bj] * " INVERSE("Z[p, bi]") "$d\n", 0 },
     { 'y', DROPOUT, "u: for p, l, bi, bj: U[p, l, bi, bj] = T[p, l, bi, bj]$d\n", "", 0 },
     { 'x', SPLIT, "$z", "U", 0 },
     { 'z', DROPOUT, "U", "T", 0 },

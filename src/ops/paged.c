@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Attention of one query a sequence over keys and values in pages, as when a model decodes: sequence b
- * has pages P, a page the first tokens T of its `page` places.  G heads of queries share the keys of a
- * head H. */
+ * Attention of one query a sequence over keys and values in pages, as when a model decodes:
+ * sequence b has pages P, a page the first tokens T of its `page` places.  G heads of queries
+ * share the keys of a head H. */
 #include "ops/ops_int.h"
 
 static const OpsOption options[] = { { NULL, 0, 0, NULL } };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * geom/mask.c, api/mask.c and ops/attention.c: blocks and patterns of masks, pair by pair against their
- * formulas, and the programs over them. */
+ * geom/mask.c, api/mask.c and ops/attention.c: blocks and patterns of masks, pair by pair against
+ * their formulas, and the programs over them. */
 #include "unit/api_bed.h"
 
 #include <math.h>
@@ -76,7 +76,8 @@ TEST(masks_have_the_pairs_of_their_formulas)
 {
     compare(&(weft_mask_in){ .source = "band:w=9", .n = 200, .m = 200, .type = WEFT_F32 }, is_band);
     compare(&(weft_mask_in){ .source = "band:w=9", .n = 1, .m = 1, .type = WEFT_F32 }, is_band);
-    compare(&(weft_mask_in){ .source = "band:w=9", .n = 128, .m = 128, .causal = 1, .type = WEFT_F32 },
+    compare(&(weft_mask_in){ .source = "band:w=9", .n = 128, .m = 128, .causal = 1,
+                             .type = WEFT_F32 },
             is_causal_band);
     compare(&(weft_mask_in){ .source = "longformer:w=9:global=2", .n = 150, .m = 150,
                              .type = WEFT_F32 },
@@ -88,7 +89,8 @@ TEST(masks_have_the_pairs_of_their_formulas)
 
 TEST(a_band_has_few_patterns_and_as_many_pieces_as_tiles)
 {
-    make(&(weft_mask_in){ .source = "band:w=256", .n = 4096, .m = 4096, .copies = 3, .type = WEFT_F32 });
+    make(&(weft_mask_in){ .source = "band:w=256", .n = 4096, .m = 4096, .copies = 3,
+                         .type = WEFT_F32 });
     CHECK_EQ(mask.patterns, 9);
     CHECK_EQ(mask.w, 9);
     CHECK_EQ(mask.most, 9);
@@ -186,7 +188,8 @@ TEST(programs_of_attention_keep_no_scores_in_memory)
 {
     static const char *const spec[] = {
         "attention:d=64:dv=64", "attention:ragged:d=64:dv=32", "attention:split:d=64:dv=64",
-        "attention:dropout:grouped:g=2:d=64:dv=64", "attention:f64:bi=8:split:ragged:dropout:d=8:dv=8",
+        "attention:dropout:grouped:g=2:d=64:dv=64",
+        "attention:f64:bi=8:split:ragged:dropout:d=8:dv=8",
     };
 
     for (int i = 0; i < 5; i++) {
