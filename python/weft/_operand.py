@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from . import _graph
-from ._sparse import bad, describe, is_torch
+from ._sparse import bad, describe, is_torch, untransformed
 from ._torch_ad import is_traced
 
 
@@ -79,6 +79,14 @@ def parts_of(name: str, x: Any, shape: Any = None) -> Parts:
 
 
 def _of_torch(name: str, x: torch.Tensor) -> Parts:
+    if not is_traced() and torch._C._are_functorch_transforms_active() and \
+            not torch._C._functorch.is_functorch_wrapped_tensor(x):
+        with untransformed():  # to transforms, tensors have strides
+            return _parts_of_torch(name, x)
+    return _parts_of_torch(name, x)
+
+
+def _parts_of_torch(name: str, x: torch.Tensor) -> Parts:
     shape = tuple(x.shape[:2])
     if x.layout is torch.sparse_csr:
         return Parts("csr", x.crow_indices(), x.col_indices(), x.values(), shape)
@@ -111,14 +119,15 @@ def by_row(p: Parts, columns: bool = False) -> Tuple[Parts, Optional[torch.Tenso
         return p, None
     found = None if p.kept is None else p.kept.get(want)
     if found is None:
-        found = _sort(p, columns)
+        found = sort(p, columns)
         if p.kept is not None:
             p.kept[want] = found
     start, index, order = found
     return Parts(want, start, index, p.values, p.shape), order
 
 
-def _sort(p: Parts, columns: bool) -> Tuple[torch.Tensor, torch.Tensor, Optional[torch.Tensor]]:
+def sort(p: Parts, columns: bool) -> Tuple[torch.Tensor, torch.Tensor, Optional[torch.Tensor]]:
+    """Starts of rows, columns, and the places that entries had; None: the same."""
     row, col = ends(p)
     major, minor = (col, row) if columns else (row, col)
     count = major.new_zeros(p.shape[columns] + 1)

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Union
 
 import numpy as np
 
-from . import _array, _check, _lib
+from . import _array, _check, _graph, _lib
 from ._check import text as c_text
 from ._lib import check, lib
 
@@ -64,6 +64,7 @@ class Program:
         self._handle = handle
         weakref.finalize(self, _free, lib.weft_prog_free, handle)
         self.args = _list_args(handle)
+        self._kernel: Optional[Kernel] = None  # of calls
 
     @classmethod
     def _of(cls, handle) -> "Program":
@@ -122,6 +123,12 @@ class Program:
         """The program as machine code; interpreted, with a warning, where there is no way to it."""
         return Kernel(self)
 
+    def __call__(self, arrays: Optional[Mapping[str, Any]] = None, /, out: Any = None, **more: Any) -> Result:
+        """Calls the program as a kernel, which the first call compiles."""
+        if self._kernel is None:
+            self._kernel = self.compile()
+        return self._kernel(arrays, out, **more)
+
     def run(self, arrays: Optional[Mapping[str, Any]] = None, /, out: Any = None, **more: Any) -> Result:
         """Runs the program with the interpreter, however long that takes; as a kernel is called."""
         with _lib.lock:
@@ -135,7 +142,8 @@ class Kernel:
     """A program that was compiled.  To call it, give sizes, buffers and structure arrays by name:
 
     - a buffer is a NumPy array of its type, or anything that np.asarray makes one of; a SciPy CSR,
-      CSC or COO matrix gives the values and, as it is stored, the structure of a buffer on such axes;
+      CSC or COO matrix gives the values and, as it is stored, the structure of a buffer on such axes, and
+      so does a weft.Graph (by row if its edges come in the order of receivers);
     - a structure array is named as in the program, **{"J.start": start}, or J_start=start;
     - sizes that shapes tell can be left out.
 
@@ -290,17 +298,39 @@ class Caller:
         for name, value in given.items():
             if name not in self._args:
                 name = self._plain.get(name, name)
-            if hasattr(value, "tocsr") and name in self._args:
+            if isinstance(value, _graph.Graph) and name in self._args:
+                arrays.update(self._take_graph(name, value))
+            elif hasattr(value, "tocsr") and name in self._args:
                 arrays.update(self._take_apart(name, value))
             else:
                 arrays[name] = value
         return arrays
 
-    def _take_apart(self, name: str, matrix) -> Dict[str, Any]:
-        """A SciPy matrix as the arrays that hold it in the program."""
+    def _parts(self, name: str) -> tuple:
+        """The structure arrays of the matrix whose values this buffer has."""
         parts = _lib.Matrix()
         check(lib.weft_prog_matrix(self._program._handle, name.encode(), byref(parts)))
-        start, row, col = (p.decode() if p else None for p in (parts.start, parts.row, parts.col))
+        return tuple(p.decode() if p else None for p in (parts.start, parts.row, parts.col))
+
+    def _take_graph(self, name: str, graph: _graph.Graph) -> Dict[str, Any]:
+        """A graph likewise; without data, its values are 1."""
+        start, row, col = self._parts(name)
+        dtype = _array.dtype_of(self._args[name].type)
+        data = np.ones(graph.num_edges, dtype) if graph.data is None else graph.data
+        if row and not start:
+            return {name: data, row: graph.row, col: graph.col}
+        if not start or row:
+            raise _lib.BindError(f"{name} is not stored as CSR or COO; give its arrays")
+        if np.any(graph.row[1:] < graph.row[:-1]):
+            raise _lib.ArgumentError(f"{name}: the program stores entries by row, and the edges of the graph do not "
+                                     "come in the order of receivers; sort them, or store entries as COO "
+                                     "(E = edges : i < m, j < n)")
+        starts = np.searchsorted(graph.row, np.arange(graph.shape[0] + 1))
+        return {name: data, start: starts, col: graph.col}
+
+    def _take_apart(self, name: str, matrix) -> Dict[str, Any]:
+        """A SciPy matrix as the arrays that hold it in the program."""
+        start, row, col = self._parts(name)
         if start and not row:
             if matrix.format not in ("csr", "csc"):
                 matrix = matrix.tocsr()

@@ -76,11 +76,6 @@ def one_by_one(call: Callable, arrays, dims, n: int, *rest) -> List[torch.Tensor
     return [torch.stack(z) for z in zip(*each)]
 
 
-def add(a: Optional[torch.Tensor], b: Optional[torch.Tensor]) -> Optional[torch.Tensor]:
-    """The sum; None is 0."""
-    return b if a is None else a if b is None else a + b
-
-
 def save(ctx: Any, rules: Rules, rest: Sequence[Any], arrays: Tensors, results: Tensors) -> None:
     """Keeps what derivatives need: tensors as torch wants it, the rest as it is."""
     tensors = [x for x in rest if isinstance(x, torch.Tensor)]

@@ -2,22 +2,23 @@
 # Copyright The Weft authors
 """weft::conv as an operator of torch: shapes, and derivatives to any order.
 
-A convolution is linear in each of its operands, so there is one form L(x, y, w, m, z) in all of it: the
-convolution is the gradient of L by z, and the first derivative gives those by x, y, w and m.  The second
-is a kernel of its own; all further ones are sums of first ones in which operands are replaced."""
+The convolution, its gradient and the gradient of that are kernels of weft_conv.  All further derivatives, and
+those in forward mode, are of the program that a convolution stands for, by weft::run."""
 
 from __future__ import annotations
 
 from ctypes import byref
 from functools import lru_cache
-from typing import Dict, Sequence
+from typing import Dict, List, NamedTuple, Sequence
 
 import torch
 
-from . import _check, _lib
+from . import _check, _lib, _torch
+from ._function import Function, function
 from ._lib import check, lib
+from ._operand import Parts, sort
 from ._torch import operator
-from ._torch_ad import add, one_by_one
+from ._torch_ad import one_by_one
 
 
 @lru_cache(maxsize=1024)
@@ -68,71 +69,66 @@ def _sorted(letters) -> str:
     return "".join(o for o in "xywmz" if o in letters)
 
 
-def _form(spec: str, at: Dict[str, torch.Tensor], wrt: str, rest) -> Dict[str, torch.Tensor]:
-    """The gradients of L by these, at these operands and this z."""
-    operands = [at[o] for o in at if o != "z"]
-    out = {}
-    if "z" in wrt:
-        out["z"] = _conv(operands, *rest, spec)[0]
-    inner = wrt.replace("z", "")
-    if inner:
-        got = _conv([*operands, at["z"]], *rest, f"{spec}\nback wrt={inner}")
-        out.update(zip(inner, got))
-    return out
+class Chain(NamedTuple):
+    """The program of a task: what it calls the arrays of the task, and its results."""
+
+    f: Function
+    names: Dict[str, str]
+    results: List[str]
 
 
-def _third(t: Task, given, grads: Dict[str, torch.Tensor], rest) -> Dict[str, torch.Tensor]:
-    """The gradient of the second derivative.  That is the gradient of the sum of L with one operand a
-    replaced by da; along the cotangents, another one, b, is replaced too."""
-    at = {o: given[o] for o in [*t.operands, "z"]}
-    out: Dict[str, torch.Tensor] = {}
-    for a in t.along:
-        for b, cotangent in grads.items():
-            if a == b:
-                continue
-            point = {**at, a: given["d" + a], b: cotangent}
-            for o, g in _form(t.spec, point, _sorted(set(at) - {b}), rest).items():
-                name = "d" + o if o == a else o
-                out[name] = add(out.get(name), g)
-    return out
+@lru_cache(maxsize=1024)
+def _chain(text: str) -> Chain:
+    t = task(text)
+    f = function(f"o3 {t.spec}; edges=any")
+    names = {"x": "X", "y": "Y", "w": "H" if info(t.spec).hidden else "Wt", "m": "M"}
+    results = {"z": "Z"}
+    if t.order > 0:
+        first = t.along if t.order == 2 else t.wrt
+        f = f.derive("grad", ["Z"], [names[o] for o in first])
+        results = {o: f.mark("grad") + names[o] for o in first}
+        names["z"] = f.mark("grad") + "Z"
+    if t.order == 2:
+        f = f.derive("grad", list(results.values()), [names[o] for o in t.wrt])
+        names.update({"d" + o: f.mark("grad") + results[o] for o in t.along})
+        results = {o: f.mark("grad") + names[o] for o in t.wrt}
+    return Chain(f, names, [results[o] for o in t.wrt])
 
 
-def _along(t: Task, at: Dict[str, torch.Tensor], along: Dict[str, torch.Tensor], wrt: str,
-           rest) -> Dict[str, torch.Tensor]:
-    """The change of the gradients of L by these when operands change along these tangents: each operand
-    is replaced in its turn, as L is linear in it.  L does not change its gradient by the operand itself."""
-    out: Dict[str, torch.Tensor] = {}
-    for a, tangent in along.items():
-        others = wrt.replace(a, "")
-        for o, g in (_form(t.spec, {**at, a: tangent}, others, rest) if others else {}).items():
-            out[o] = add(out.get(o), g)
-    return out
+def _as_program(arrays, rest) -> tuple:
+    """The program, what it takes, with the names in the task, and sizes."""
+    rows, cols, nodes, text = rest
+    c, given = _chain(text), task(text).name(arrays)
+    shape = (nodes, given["x"].shape[0])
+    start, index, order = sort(Parts("coo", rows, cols, None, shape), False)
+    at = {c.names[o]: x for o, x in given.items()}
+    at.update({"E.start": start, "E.j": index,
+               "E.edge": torch.arange(rows.shape[0]) if order is None else order})
+    sizes = {"nodes": nodes, "senders": shape[1], "edges": rows.shape[0]}
+    task_name = {name: o for o, name in c.names.items()}
+    return (c, [at[a.name] for a in c.f.inputs], [task_name.get(a.name) for a in c.f.inputs],
+            [sizes.get(s, -1) for s in c.f.symbols])
 
 
 def _tangents(arrays, rest, tangents):
-    """A first derivative is one of L, as the convolution is; the second is a sum of those in which an
-    operand a is replaced by da, and changes with both."""
-    *rest, text = rest
-    t = task(text)
-    given = t.name(arrays)
-    along = {name: x for name, x in zip(given, tangents) if x is not None}
-    points = [(given, {o: x for o, x in along.items() if len(o) == 1}, "")]
-    if t.order == 2:
-        points = [({**given, a: given["d" + a]},
-                   {**{o: x for o, x in along.items() if len(o) == 1 and o != a},
-                    **({a: along["d" + a]} if "d" + a in along else {})}, a) for a in t.along]
-    out: Dict[str, torch.Tensor] = {}
-    for at, replaced, without in points:
-        at = {o: at[o] for o in [*t.operands, *"z"[:t.order]]}
-        for o, x in _along(t, at, replaced, t.wrt.replace(without, "") if without else t.wrt,
-                           rest).items():
-            out[o] = add(out.get(o), x)
-    return [out[o] if o in out else torch.zeros_like(z)
-            for o, z in zip(t.wrt, _fake(arrays, *rest, text))]
+    c, inputs, names, sizes = _as_program(arrays, rest)
+    along = dict(zip(task(rest[-1]).name(arrays), tangents))
+    got = _torch._tangents(inputs, (c.f.text, sizes), [along.get(o) for o in names])
+    by_name = {a.name: z for a, z in zip(c.f.outputs, got)}
+    return [by_name[name] for name in c.results]
+
+
+def _third(arrays, rest, grads) -> Dict[str, torch.Tensor]:
+    """The gradients of the second derivative, by all that it takes."""
+    c, inputs, names, sizes = _as_program(arrays, rest)
+    by_name = dict(zip(c.results, grads))
+    got = _torch._gradients(inputs, (c.f.text, sizes), [by_name.get(a.name) for a in c.f.outputs],
+                            [o is not None for o in names])
+    return {o: g for o, g in zip(names, got) if o is not None and g is not None}
 
 
 def _gradients(arrays, rest, grads, wanted):
-    *rest, text = rest
+    at, text = rest[:-1], rest[-1]
     t = task(text)
     given = t.name(arrays)
     some = {o: g for o, g in zip(t.wrt, grads) if g is not None}
@@ -140,15 +136,15 @@ def _gradients(arrays, rest, grads, wanted):
     out: Dict[str, torch.Tensor] = {}
     wrt = _sorted(want)
     if some and t.order == 0 and wrt:
-        got = _conv([*arrays, some["z"]], *rest, f"{text}\nback wrt={wrt}")
+        got = _conv([*arrays, some["z"]], *at, f"{text}\nback wrt={wrt}")
         out = dict(zip(wrt, got))
     elif some and t.order == 1 and wrt:
         along = _sorted(some)
-        got = _conv([*arrays, *(some[o] for o in along)], *rest,
+        got = _conv([*arrays, *(some[o] for o in along)], *at,
                     f"{text}\nback along={along} wrt={wrt}")
         out = dict(zip(wrt, got))
     elif some and t.order == 2 and want:
-        out = _third(t, given, some, rest)
+        out = _third(arrays, rest, grads)
     return [out.get(name) if name in want else None for name in given]
 
 

@@ -122,3 +122,17 @@ def test_nodes_that_are_not_there():
         weft.spmm(weft.Graph(EDGES, 3), np.ones((3, 2)))
     with pytest.raises((weft.Error, ValueError)):
         weft.spmm(EDGES, np.ones((3, 2)))
+
+
+def test_a_program_is_called_with_graphs(rng):
+    order = np.argsort(RECEIVERS, kind="stable")
+    graph, B = weft.Graph(EDGES, NODES), rng.standard_normal((NODES, 3))
+    spmm = weft.Program.op("spmm:f64:coo")
+    np.testing.assert_allclose(spmm(A=graph, B=B, m=NODES), matrix(1.0) @ B, atol=1e-12)
+    assert spmm._kernel is not None and spmm(A=graph, B=B, m=NODES).shape == (NODES, 3)
+    by_row = weft.Program.op("spmm:f64")
+    w = rng.standard_normal(7)
+    got = by_row(A=weft.Graph(EDGES[:, order], NODES, data=w[order]), B=B)
+    np.testing.assert_allclose(got, matrix(w) @ B, atol=1e-12)
+    with pytest.raises(weft.ArgumentError, match="A: the program stores entries by row"):
+        by_row(A=weft.Graph(EDGES[:, order[::-1]], NODES), B=B)
