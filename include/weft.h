@@ -253,10 +253,9 @@ typedef struct weft_arg {
  * the last one.  The name is the program's, until the program changes. */
 WEFT_API WEFT_MUST weft_status weft_prog_arg(const weft_prog *prog, int i, weft_arg *out);
 WEFT_API WEFT_MUST weft_status weft_prog_nargs(const weft_prog *prog, int *out);
-/* How long dimension `dim` of an array is, as text: an expression of sizes, integers, + - * / % (of
- * integers, rounded down), and size(E) for the number of entries of an axis that only the data
- * tell, as in "n", "m + 1" or "size(E)".  "": there is no such formula, and weft_args_shape tells.
- * The text is the program's, until its next call. */
+/* The length of dimension `dim` of an array, as text: an expression of sizes, integers, + - * / %,
+ * and size(E), the number of entries of an axis: "n", "m + 1", "size(E)".  "": there is no formula,
+ * and weft_args_shape tells.  The text is the program's, until its next call. */
 WEFT_API WEFT_MUST weft_status weft_prog_extent(weft_prog *prog, const char *name, int dim,
                                                 const char **out);
 /* The bound of the coordinates in a structure array, likewise: "n" of E.j in `E(I) = seg : j < n`;
@@ -666,8 +665,8 @@ WEFT_API WEFT_MUST weft_status weft_graph_write(weft_ctx *ctx, const char *path)
  *   longformer:w=256:global=4          a band; the first 4 tokens see all and are seen by all
  *   butterfly:block=64                 blocks of tokens whose numbers differ in one bit at most
  *   bigbird:block=64:w=1:global=1:random=3:seed=0     blocks: beside, first, and by chance
- * or NULL: `start` and `col` are the rows of a matrix in CSR whose entries are pairs of tokens or,
- * with `block` above 1, of blocks of so many tokens.  A pair that is there twice is there once. */
+ * or NULL: `start` and `col` are a matrix in CSR whose entries are pairs of tokens or, with `block`
+ * above 1, of blocks of that many tokens.  Duplicates count once. */
 typedef struct weft_mask_in {
     const char *source;
     const int64_t *start, *col;
@@ -685,23 +684,21 @@ typedef struct weft_mask_in {
  * E.start.  Without `split` every tile has one piece.  They are the context's, until the next of
  * these calls.  WEFT_E_BIND: an entry outside the matrix, or lengths that do not fit. */
 typedef struct weft_mask {
-    int64_t nnz;               /* pairs of tokens, of all copies */
-    int64_t tiles, blocks;     /* of a copy: n / bi and m / bj, rounded up */
-    int64_t pieces, w;
-    int64_t most;              /* blocks that the widest tile sees */
-    int64_t patterns;
-    int split;                 /* 1: a tile sees more than w blocks */
+    int64_t nnz;            /* pairs of tokens, of all copies */
+    int64_t tiles, blocks;  /* of a copy: n / bi and m / bj, rounded up */
+    int64_t pieces, w, patterns;
+    int64_t most;           /* blocks that the widest tile sees */
+    int split;              /* 1: a tile sees more than w blocks */
     const int64_t *start, *row; /* copies * tiles + 1, pieces */
-    const int64_t *j, *pat;    /* pieces x w; j is -1 where there is no block */
-    const void *x;             /* patterns x bi x bj */
+    const int64_t *j, *pat; /* pieces x w; j is -1 where there is no block */
+    const void *x;          /* patterns x bi x bj */
 } weft_mask;
 WEFT_API WEFT_MUST weft_status weft_mask_make(weft_ctx *ctx, const weft_mask_in *in,
                                                weft_mask *out);
 
-/* n random numbers below 2^31, the same on every machine for a seed: of tokens, for the operator
- * attention:dropout. */
+/* n random numbers below 2^31 for attention:dropout, the same on every machine for a seed. */
 WEFT_API WEFT_MUST weft_status weft_mask_random(weft_ctx *ctx, uint64_t seed, int64_t n,
-                                                 int64_t *out);
+                                                int64_t *out);
 
 /* Atoms: from a file, .xyz (plain or extended; the first structure), or made by a generator, the
  * same on every machine:
@@ -757,8 +754,7 @@ WEFT_API WEFT_MUST weft_status weft_neighbours_write(weft_ctx *ctx, const char *
 /* Voxels of a sparse convolution: coord has n rows of a batch index and three coordinates, of
  * `type` WEFT_I32 or WEFT_I64, each place at most once.  `batch` is the number of samples and
  * `shape` that of places of the grid; 0: no bound, and without a shape coordinates may be negative.
- * The kernel has kernel[0] * kernel[1] * kernel[2] offsets k, the last dimension fastest.  In each
- * dimension
+ * Offsets k of the kernel are numbered with the last dimension fastest.  In each dimension
  *     input = output * stride + k * dilation - padding,
  * or with input and output exchanged when the convolution is transposed. */
 typedef enum weft_conv3d {
@@ -787,18 +783,15 @@ typedef struct weft_kernel_map {
     int64_t in, out, offsets, strip, strips, groups, pairs;
     int64_t shape[3];           /* of the output grid; 0: no bound */
     const int64_t *coord;       /* out x 4 */
-    const int32_t *group_start; /* strips + 1 */
-    const int32_t *offset;      /* by group */
-    const int32_t *pair_start;  /* groups + 1 */
+    const int32_t *group_start, *offset, *pair_start; /* strips + 1, groups, groups + 1 */
     const int32_t *row, *input; /* by pair: the output's place in its strip, and the input */
 } weft_kernel_map;
 /* The arrays are the context's, until the next of these two calls.  WEFT_E_ARG: voxels that repeat
  * or lie outside the grid; the message names the first. */
 WEFT_API WEFT_MUST weft_status weft_kernel_map_make(weft_ctx *ctx, const weft_voxels *voxels,
                                                     weft_kernel_map *out);
-/* The same pairs from outputs to inputs, as inverse convolutions take them.  Of `map` all is looked
- * at but shape and coord; of *out these are not set.  `map` is the caller's, not that of the last
- * call. */
+/* The same pairs from outputs to inputs, for inverse convolutions.  Shape and coord are neither read
+ * nor set.  The arrays of `map` are the caller's, not those of the last call. */
 WEFT_API WEFT_MUST weft_status weft_kernel_map_turn(weft_ctx *ctx, const weft_kernel_map *map,
                                                     weft_kernel_map *out);
 

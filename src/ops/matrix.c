@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Operators whose result is a sparse matrix.  By default a program finds the entries U of the result
- * and computes their values.  Derivatives need the two apart: `structure` finds the entries alone,
+ * Operators whose result is a sparse matrix.  By default a program finds the entries U of the
+ * result and computes their values.  Derivatives need the two apart: `structure` finds the entries alone,
  * and with `values` they are an argument, so that values and gradients belong to one pattern. */
 #include "ops/ops_int.h"
 

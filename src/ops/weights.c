@@ -4,9 +4,9 @@
  * Pruned weights and experts.  `sparse_linear` is Y = X W' + B for a weight that is stored by rows,
  * by blocks, by strips or as n:m; `grouped_mm` multiplies each group of rows by its own matrix.
  *
- * Blocks are stored transposed, W[E, C, R] with the rows of a block innermost, and operands have one
- * row for each token: the rows of a block are lanes, tokens are the rows of a register tile.  Entries
- * that stand alone have no such rows: there, tokens are innermost in all operands. */
+ * Blocks are stored transposed, W[E, C, R] with the rows of a block innermost, and operands have
+ * one row for each token: the rows of a block are lanes, tokens are the rows of a register tile.
+ * Entries that stand alone have no such rows: there, tokens are innermost in all operands. */
 #include "ops/ops_int.h"
 
 enum Bit {
@@ -57,7 +57,8 @@ static const OpsSign signs[] = {
       "y: for i, t, e, c, r: Y[t, i, r] += X[t, j(e), c] * W[e, c, r]\n$b",
       "$3", 0 },
     { '3', DBSR,
-      "axis D = ${nd} : i < ${ob} unique, E(D) = seg : j < ${ib}, T = ${tokens}, C = ${c}, R = ${b}\n"
+      "axis D = ${nd} : i < ${ob} unique, E(D) = seg : j < ${ib}\n"
+      "axis T = ${tokens}, C = ${c}, R = ${b}\n"
       "$t X[T, ${ib}, C], W[E, C, R]$B, Y[T, ${ob}, R]\n"
       "y: for d, t, e, c, r: Y[t, i(d), r] += X[t, j(e), c] * W[e, c, r]\n$b",
       "$4", 0 },
@@ -67,8 +68,8 @@ static const OpsSign signs[] = {
       "y: for i, t, g, c, r: Y[t, i, r] += X[t, j(c)] * W[c, r]\n$b",
       "$5", 0 },
     { '5', PLACES,
-      "axis I = ${nout}, G(I) = ${ng}, L(G) = ${k} : o < ${g}, j = ${g} * g + o < ${g} * ${ng} unique\n"
-      "axis T = ${tokens}\n"
+      "axis I = ${nout}, G(I) = ${ng}, T = ${tokens}\n"
+      "axis L(G) = ${k} : o < ${g}, j = ${g} * g + o < ${g} * ${ng} unique\n"
       "$t X[${g} * ${ng}, T], W[L]$B, Y[I, T]\n"
       "y: Y[i, t] += W[l] * X[j(l), t]\n$b",
       "", 0 },
