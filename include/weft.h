@@ -570,8 +570,8 @@ WEFT_API WEFT_MUST weft_status weft_conv_double_backward(weft_conv *conv, weft_e
                                                          const weft_conv_in *along,
                                                          const weft_conv_out *g, void *gdz);
 
-/* Whether kernels that are not in the cache can be compiled: WEFT_OK when a C compiler is there;
- * else WEFT_E_IO, and weft_message says what is missing and the remedy.  Nothing is compiled. */
+/* WEFT_OK: a C compiler is there, for kernels that are not in the cache.  Else WEFT_E_IO, and
+ * weft_message says what is missing and the remedy.  Nothing is compiled. */
 WEFT_API WEFT_MUST weft_status weft_ctx_compiler(weft_ctx *ctx);
 
 /* The cache of kernels.  The directory is the context's; WEFT_E_IO: there is none. */
@@ -686,8 +686,7 @@ typedef struct weft_mask_in {
 typedef struct weft_mask {
     int64_t nnz;            /* pairs of tokens, of all copies */
     int64_t tiles, blocks;  /* of a copy: n / bi and m / bj, rounded up */
-    int64_t pieces, w, patterns;
-    int64_t most;           /* blocks that the widest tile sees */
+    int64_t pieces, w, patterns, most; /* most: blocks that the widest tile sees */
     int split;              /* 1: a tile sees more than w blocks */
     const int64_t *start, *row; /* copies * tiles + 1, pieces */
     const int64_t *j, *pat; /* pieces x w; j is -1 where there is no block */
@@ -790,8 +789,8 @@ typedef struct weft_kernel_map {
  * or lie outside the grid; the message names the first. */
 WEFT_API WEFT_MUST weft_status weft_kernel_map_make(weft_ctx *ctx, const weft_voxels *voxels,
                                                     weft_kernel_map *out);
-/* The same pairs from outputs to inputs, for inverse convolutions.  Shape and coord are neither read
- * nor set.  The arrays of `map` are the caller's, not those of the last call. */
+/* The same pairs from outputs to inputs, for inverse convolutions; without shape and coord.  The
+ * arrays of `map` are the caller's, not those of the last call. */
 WEFT_API WEFT_MUST weft_status weft_kernel_map_turn(weft_ctx *ctx, const weft_kernel_map *map,
                                                     weft_kernel_map *out);
 

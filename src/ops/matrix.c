@@ -2,8 +2,9 @@
  * Copyright The Weft authors
  *
  * Operators whose result is a sparse matrix.  By default a program finds the entries U of the
- * result and computes their values.  Derivatives need the two apart: `structure` finds the entries alone,
- * and with `values` they are an argument, so that values and gradients belong to one pattern. */
+ * result and computes their values.  Derivatives need the two apart: `structure` finds the entries
+ * alone, and with `values` they are an argument, so that values and gradients belong to one
+ * pattern. */
 #include "ops/ops_int.h"
 
 enum Bit {
