@@ -14,10 +14,12 @@ static void check_sizes(weft_ctx *ctx, const GeomMaskIn *in, weft_type type)
 {
     if (in->n < 0 || in->m < 0 || in->copies < 0 || in->w < 0 || in->block < 1)
         err_throw(&ctx->err, ST_ARG,
-                  "a mask of %lld x %lld tokens, %lld copies: give sizes from 0 on", (long long)in->n, (long long)in->m, (long long)in->copies);
+                  "a mask of %lld x %lld tokens, %lld copies: give sizes from 0 on",
+                  (long long)in->n, (long long)in->m, (long long)in->copies);
     if (in->bi < 1 || in->bi > GEOM_MASK_TILE || in->bj < 1 || in->bj > 64)
         err_throw(&ctx->err, ST_ARG,
-                  "tiles of %d queries and blocks of %d keys: give 1 to 64 of each", in->bi, in->bj);
+                  "tiles of %d queries and blocks of %d keys: give 1 to 64 of each", in->bi,
+                  in->bj);
     if (type != WEFT_F32 && type != WEFT_F64)
         err_throw(&ctx->err, ST_ARG, "the patterns of a mask are WEFT_F32 or WEFT_F64");
     if (in->n > INT64_C(1) << 40 || in->m > INT64_C(1) << 40 || in->copies > INT64_C(1) << 20)
