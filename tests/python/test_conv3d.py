@@ -4,6 +4,9 @@
 
 import copy
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -257,3 +260,11 @@ def test_compile_export_vmap_copies():
     for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
         assert torch.equal(other(start).features, want)
     assert pickle.loads(pickle.dumps(maps["k"].map)).pairs == maps["k"].map.pairs
+
+
+def test_the_example_trains_as_torch_does():
+    path = Path(__file__).parents[2] / "examples" / "pointcloud.py"
+    out = subprocess.run([sys.executable, str(path), "--steps", "2", "--wide", "4"], capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    losses = {line.split()[0]: line.split("loss ")[1].split("  ")[0] for line in out.stdout.splitlines() if "loss " in line}
+    assert losses["weft"] == losses["torch"]
