@@ -44,9 +44,9 @@ def _types(operands: Dict[str, Any]) -> Tuple[str, bool]:
 
 def _run(spec: str, arrays: Dict[str, Any], torch: bool) -> Any:
     if torch:
-        from ._torch_edges import call
+        from ._torch_spec import call
 
-        return call(spec, arrays)
+        return call(spec, arrays, **{k: v for k, v in arrays.items() if k == "ne"})
     with _lib.lock:
         return _ops._kernel(spec)(**{name: x for name, x in arrays.items()})
 

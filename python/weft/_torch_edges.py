@@ -6,43 +6,17 @@ is kept as long as the list."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, List, Sequence, Tuple
 
 import numpy as np
 import torch
 
 from . import _edges
-from ._function import function
 from ._graph import Graph
 from ._sparse import bad
-from ._torch import run
 from ._torch_ad import is_traced
 
 Tensor = torch.Tensor
-
-
-Names = Tuple[str, Tuple[str, ...], Tuple[str, ...], Tuple[str, ...]]
-
-
-@lru_cache(maxsize=1024)
-def _read(spec: str) -> Names:
-    f = function("op " + spec)
-    return f.text, tuple(a.name for a in f.inputs), tuple(f.symbols), tuple(a.name for a in f.outputs)
-
-
-@torch.compiler.assume_constant_result  # a trace has the text and the names
-def _names(spec: str) -> Names:
-    """Of an operator: its text, its inputs, its sizes and its outputs."""
-    return _read(spec)
-
-
-def call(spec: str, arrays: Dict[str, Any]) -> Any:
-    """An operator on tensors and sizes by name, whose shapes were checked."""
-    text, inputs, symbols, outputs = _names(spec)
-    results = run(text, [arrays[name] for name in inputs],
-                  [arrays.get(name, -1) for name in symbols] if "ne" in arrays else [])
-    return results[0] if len(outputs) == 1 else dict(zip(outputs, results))
 
 
 def tensors(arrays: Sequence[np.ndarray]) -> Tuple[Tensor, ...]:
