@@ -112,16 +112,16 @@ def _dropout(dropout: Any, seed: Any, s: _Shape, plan: masks.Plan) -> Dict[str, 
     if p == 0:
         return {}
     rows, cols = s.batch * s.heads * plan.tiles, (s.batch * s.kv, plan.blocks, masks.BLOCK)
-    return {"HQ": _hashes(2 * number, (rows, masks.tile(s.type))), "HK": _hashes(2 * number + 1, cols),
+    return {"HQ": _hashes(2 * number, (rows, masks.TILE)), "HK": _hashes(2 * number + 1, cols),
             "limit": np.array(round((1 - p) * (1 << 31)), np.int64),
             "keep": np.array(1 / (1 - p), masks.dtype(s.type))}
 
 
 def _spec(s: _Shape, plan: masks.Plan, ragged: bool, dropout: bool) -> str:
-    words = [f"attention:{s.type}:bi={masks.tile(s.type)}:bj={masks.BLOCK}:w={plan.w}:d={s.d}:dv={s.dv}"]
+    words = [f"attention:{s.type}:w={plan.w}:d={s.d}:dv={s.dv}"]
     words += ["ragged"] if ragged else []
     words += ["split"] if plan.split else []
-    words += [f"grouped:g={s.heads // s.kv}"] if s.kv != s.heads else []
+    words += [f"gqa:g={s.heads // s.kv}"] if s.kv != s.heads else []
     words += ["dropout"] if dropout else []
     return ":".join(words)
 
@@ -166,7 +166,7 @@ def attention(q: Any, k: Any, v: Any, mask: Any = None, *, scale: Optional[float
         raise bad("mask", f"{s.n} x {s.m}, as q and k have tokens", f"{mask.shape[0]} x {mask.shape[1]}")
     factor = 1 / math.sqrt(s.d) if scale is None else _check.real("scale", scale)
     lq, lk = _lengths(lengths, s)
-    copies, bi = s.batch * s.heads, masks.tile(s.type)
+    copies, bi = s.batch * s.heads, masks.TILE
     if copies == 0 or s.n == 0:
         return q.new_zeros(s.out) if is_torch(q) else np.zeros(s.out, q.dtype)
     ragged = lq is not None or s.n % bi != 0 or s.m % masks.BLOCK != 0

@@ -89,7 +89,7 @@ class Mask:
         return plan
 
     def _make(self, copies: int, type: str, lq: Any, lk: Any) -> Plan:
-        bi, size = tile(type), np.dtype(dtype(type)).itemsize
+        bi, size = TILE, np.dtype(dtype(type)).itemsize
         given = _lib.MaskIn(
             None if self._source is None else self._source.encode(), _address(self._start),
             _address(self._col), self._block, *self.shape, copies, _address(lq), _address(lk), bi, BLOCK,
@@ -110,13 +110,8 @@ class Mask:
         return Plan(arrays, out, w)
 
 
-BLOCK = 64  # keys of a block
+TILE, BLOCK = 16, 64  # queries and keys of a block
 WORK = 1 << 16  # bytes of scores that an iteration of a kernel holds
-
-
-def tile(type: str) -> int:
-    """Queries of a tile."""
-    return 8 if type == "f64" else 16
 
 
 def dtype(type: str) -> type:

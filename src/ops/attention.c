@@ -30,7 +30,7 @@ static const OpsOption options[] = {
     { "ragged", RAGGED, TOKENS,
       "of attention: n and m tokens, of which heads have lq and lk: others are not looked at" },
     { "split", SPLIT, SPLIT, "of attention: tiles with more than w blocks, in pieces of up to w" },
-    { "grouped", GROUPED, GROUPED, "of attention: g heads of queries share keys and values" },
+    { "gqa", GROUPED, GROUPED, "of attention: g heads of queries share keys and values" },
     { "dropout", DROPOUT, DROPOUT, "of attention: scores are left out by hashes HQ and HK" },
     { NULL, 0, 0, NULL },
 };

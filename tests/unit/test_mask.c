@@ -188,7 +188,7 @@ TEST(programs_of_attention_keep_no_scores_in_memory)
 {
     static const char *const spec[] = {
         "attention:d=64:dv=64", "attention:ragged:d=64:dv=32", "attention:split:d=64:dv=64",
-        "attention:dropout:grouped:g=2:d=64:dv=64",
+        "attention:dropout:gqa:g=2:d=64:dv=64",
         "attention:f64:bi=8:split:ragged:dropout:d=8:dv=8",
     };
 
