@@ -686,7 +686,7 @@ typedef struct weft_mask_in {
 typedef struct weft_mask {
     int64_t nnz;            /* pairs of tokens, of all copies */
     int64_t tiles, blocks;  /* of a copy: n / bi and m / bj, rounded up */
-    int64_t pieces, w, patterns, most; /* most: blocks that the widest tile sees */
+    int64_t pieces, w, most, patterns; /* most: blocks that the widest tile sees */
     int split;              /* 1: a tile sees more than w blocks */
     const int64_t *start, *row; /* copies * tiles + 1, pieces */
     const int64_t *j, *pat; /* pieces x w; j is -1 where there is no block */
