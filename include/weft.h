@@ -198,6 +198,9 @@ typedef struct weft_grad {
  * *out, until weft_prog_free; otherwise *out is NULL. */
 WEFT_API WEFT_MUST weft_status weft_prog_grad(weft_prog *prog, const weft_grad *opt,
                                               weft_prog **out);
+/* For a batch: `names` of inputs, and all that depends on them, get a first dimension `copies`. */
+WEFT_API WEFT_MUST weft_status weft_prog_batch(weft_prog *prog, const char *const *names, int n,
+                                               weft_prog **out);
 
 /* The program with the statements over an axis made anew over a format of
  * weft_list("formats", ...), given as "bsr(16, 16)", or as the text of rules with such a line after
@@ -488,20 +491,18 @@ WEFT_API WEFT_MUST weft_status weft_edges_new(weft_ctx *ctx, const weft_edge_lis
                                               weft_edges **out);
 WEFT_API void weft_edges_free(weft_edges *edges); /* NULL is allowed */
 
-/* Structures of graph operators (docs/graphs.md), from such a list.  Entries by receiver, those of
- * a receiver in the order of the list: start has nodes + 1 elements; sender and at, the number of
- * the edge in the list, have n.  With loops != 0 each node that is below both nodes and senders has
- * an entry from itself, the last of its row, numbered n + node; 1: all edges of the list from a
- * node to itself are left out; 2: the last of those of a node takes the place of the new one.  What
- * is left out is in a row more, after all others: start has nodes + 2 elements, the others n + the
- * smaller of nodes and senders. */
+/* Structures of graph operators (docs/graphs.md), from such a list.  Entries by receiver, in the
+ * order of the list: start has nodes + 1 elements; sender and at, the number of an edge, have n.
+ * With loops != 0 each node that is below both nodes and senders has an entry from itself, the last
+ * of its row, numbered n + node; 1: edges of the list from a node to itself are left out; 2: the
+ * last of those of a node takes the place of the new one.  What is left out is in a row more, after
+ * all others: start has nodes + 2 elements, the others n + the smaller of nodes and senders. */
 WEFT_API WEFT_MUST weft_status weft_rows_make(weft_ctx *ctx, const weft_edge_list *list, int loops,
                                               int64_t *start, int64_t *sender, int64_t *at);
 
 /* The structure of rgms: pairs (relation, receiver) in tiles of 16 pairs of one relation, by
- * relation, then receiver.  `type` has the relation of each edge, of the type of the list, below
- * `relations`.  There are at least `least` tiles.  The arrays are the context's, until the next of
- * these calls. */
+ * relation, then receiver.  `type` has the relation of each edge, below `relations`.  There are at
+ * least `least` tiles.  The arrays are the context's, until the next of these calls. */
 typedef struct weft_tiles {
     int64_t tiles, pairs;               /* pairs: those with edges */
     const int64_t *relation;            /* tiles: G.r */
@@ -680,9 +681,9 @@ typedef struct weft_mask_in {
     weft_type type;         /* of x: WEFT_F32 or WEFT_F64 */
 } weft_mask_in;
 
-/* The arrays have the names of the operator's arguments: L.j, L.pat, X and, with `split`, P.row and
- * E.start.  Without `split` every tile has one piece.  They are the context's, until the next of
- * these calls.  WEFT_E_BIND: an entry outside the matrix, or lengths that do not fit. */
+/* Arguments of the operator: L.j, L.pat, X and, with `split`, P.row and E.start; else every tile
+ * has one piece.  Arrays are the context's, until the next of these calls.  WEFT_E_BIND: an entry
+ * outside the matrix, or lengths that do not fit. */
 typedef struct weft_mask {
     int64_t nnz;            /* pairs of tokens, of all copies */
     int64_t tiles, blocks;  /* of a copy: n / bi and m / bj, rounded up */
@@ -773,11 +774,10 @@ typedef struct weft_voxels {
     int64_t strip;    /* outputs of a strip; 0: 512 */
 } weft_voxels;
 
-/* The kernel map: which input goes to which output, for any number of convolutions (the operator
- * conv3d; docs/conv3d.md).  Pairs are by strips of outputs and, in a strip, by groups of one
- * offset: group_start, offset, pair_start, row and input are the arrays G.start, G.d, E.start, E.r
- * and E.v of the operator.  Outputs that are not the inputs are in order of batch index and
- * coordinates.  All is the same for any number of threads. */
+/* The kernel map: which input goes to which output (operator conv3d; docs/conv3d.md).  Pairs are
+ * by strips of outputs and, in a strip, by groups of one offset: group_start, offset, pair_start,
+ * row and input are G.start, G.d, E.start, E.r and E.v of the operator.  Outputs that are not the
+ * inputs are in order of batch index and coordinates, for any number of threads. */
 typedef struct weft_kernel_map {
     int64_t in, out, offsets, strip, strips, groups, pairs;
     int64_t shape[3];           /* of the output grid; 0: no bound */

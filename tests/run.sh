@@ -86,7 +86,7 @@ table() { # what takes longest comes first, so that the two lanes end together
     row asan/stage          full 1200 build-asan     "$(at 25) $a/weft_stage"
     row grad                fast  900 build          "$r/weft_grad all examples"
     row asan/grad           full  900 build-asan     "$(at 10) $a/weft_grad all examples"
-    row growth              full! 300 build          "cmake --build $r --target weft_growth && $r/weft_growth"
+    row growth              full! 300 build          "cmake --build $r --target weft_growth && $r/weft_growth 300"
     row growth              long  600 build          "cmake --build $r --target weft_growth && $r/weft_growth front && $r/weft_growth 2000"
     row random              fast  600 build          "$r/weft_random"
     row asan/random         full  600 build-asan     "$(at 10) $a/weft_random"

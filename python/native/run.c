@@ -3,10 +3,11 @@
  *
  * weft::run: any program of the library as an operator of torch.  The program is a text: where it
  * begins, which is a problem (o3), the name of an operator (op) or the lines of a program, then a
- * line for each derivative that is taken of it:
+ * line for each derivative that is taken of it, or batch of inputs that it is made for:
  *     o3 tp; in1=8x0e; in2=1o; out=1o; mode=uvu
  *     grad of=Z wrt=X,Wt
  *     jvp of=d_X,d_Wt wrt=Y
+ *     batch of=X,Y
  * Arrays are its inputs in the order of weft_prog_arg, results its outputs in the same order.
  * Sizes are those of the program in this order too, each -1 if shapes tell it; or none at all.
  *
@@ -91,6 +92,25 @@ static int split(char *s, const char **out)
     return n;
 }
 
+static void replace_program(weft_prog **prog, weft_prog *by)
+{
+    weft_prog_free(*prog);
+    *prog = by;
+}
+
+/* "batch of=X,Y", which is written to. */
+static weft_status add_batch(weft_prog **prog, char *line)
+{
+    const char *name[MOST_ARRAYS];
+    int n = split(line + strlen("batch of="), name);
+    weft_prog *out;
+    weft_status s = weft_prog_batch(*prog, name, n, &out);
+
+    if (s == WEFT_OK)
+        replace_program(prog, out);
+    return s;
+}
+
 /* "grad of=Z wrt=X,Wt" or "jvp of=Z wrt=X,Wt", which is written to. */
 static weft_status derive(weft_prog **prog, char *line)
 {
@@ -100,16 +120,16 @@ static weft_status derive(weft_prog **prog, char *line)
     weft_prog *out;
     weft_status s;
 
+    if (strncmp(line, "batch of=", 9) == 0)
+        return add_batch(prog, line);
     if (w == NULL || o == NULL || o > w || (!g.forward && strncmp(line, "grad ", 5) != 0))
         return NOT_READ;
     *w = 0;
     g.nof = split(o + 4, of);
     g.nwrt = split(w + 5, wrt);
     s = weft_prog_grad(*prog, &g, &out);
-    if (s == WEFT_OK) {
-        weft_prog_free(*prog);
-        *prog = out;
-    }
+    if (s == WEFT_OK)
+        replace_program(prog, out);
     return s;
 }
 
@@ -121,7 +141,8 @@ static char *find_derivative(char *text)
 
     if (strncmp(text, "program ", 8) != 0)
         return text + strcspn(text, "\n") + (strchr(text, '\n') != NULL);
-    while (*line != 0 && strncmp(line, "grad of=", 8) != 0 && strncmp(line, "jvp of=", 7) != 0) {
+    while (*line != 0 && strncmp(line, "grad of=", 8) != 0 && strncmp(line, "jvp of=", 7) != 0 &&
+           strncmp(line, "batch of=", 9) != 0) {
         line += strcspn(line, "\n");
         line += *line != 0;
     }

@@ -18,7 +18,7 @@ from ._program import Program
 DTYPES = {"i32": torch.int32, "i64": torch.int64, "f16": torch.float16, "bf16": torch.bfloat16,
           "f32": torch.float32, "f64": torch.float64}
 _MARK = {"grad": re.compile(r"d\d*_"), "jvp": re.compile(r"t\d*_")}  # before names
-_DERIVATIVE = re.compile(r"(grad|jvp) of=")
+_DERIVATIVE = re.compile(r"(grad|jvp|batch) of=")
 _SYMBOL = re.compile(r"size\(\w+\)|[A-Za-z_]\w*")
 
 
@@ -120,6 +120,10 @@ class Function:
         """grad: the gradient by these inputs; jvp: the tangents of these outputs."""
         return function(f"{self.text}\n{kind} of={','.join(of)} wrt={','.join(wrt)}")
 
+    def batch(self, names: Sequence[str]) -> "Function":
+        """For a batch of these inputs."""
+        return function(f"{self.text}\nbatch of={','.join(names)}")
+
     def mark(self, kind: str) -> str:
         """What this derivative puts before names of arrays, for their gradients or tangents."""
         found = _MARK[kind].match(self.outputs[0].name)
@@ -147,8 +151,11 @@ def open_text(text: str) -> Program:
     program = {"o3": Program.o3, "op": Program.op}[kind](spec) if kind != "program" else \
         Program("\n".join(lines[:first]))
     for line in lines[first:]:
-        kind, of, wrt = line.split(" ")
-        program = program.grad(of=of[len("of="):].split(","), wrt=wrt[len("wrt="):].split(","),
+        kind, of, *wrt = line.split(" ")
+        if kind == "batch":
+            program = program.batch(of[len("of="):].split(","))
+            continue
+        program = program.grad(of=of[len("of="):].split(","), wrt=wrt[0][len("wrt="):].split(","),
                                forward=kind == "jvp")
     return program
 

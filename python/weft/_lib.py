@@ -186,6 +186,7 @@ _FUNCTIONS = {
     "weft_prog_extent": [c_void_p, c_char_p, c_int, POINTER(c_char_p)],
     "weft_prog_bound": [c_void_p, c_char_p, POINTER(c_char_p)],
     "weft_prog_matrix": [c_void_p, c_char_p, POINTER(Matrix)],
+    "weft_prog_batch": [c_void_p, POINTER(c_char_p), c_int, POINTER(c_void_p)],
     "weft_prog_grad": [c_void_p, POINTER(Grad), POINTER(c_void_p)],
     "weft_args_new": [c_void_p, POINTER(c_void_p)],
     "weft_args_size": [c_void_p, c_char_p, c_int64],

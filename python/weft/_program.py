@@ -119,6 +119,13 @@ class Program:
         with _lib.lock:
             return Program._of(_lib.new(lib.weft_prog_grad, self._handle, byref(opt)))
 
+    def batch(self, names: Names) -> "Program":
+        """The program of a batch: these inputs, and all that depends on them, have a new first dimension, of
+        a size `copies`."""
+        array, n = _names("names", names)
+        with _lib.lock:
+            return Program._of(_lib.new(lib.weft_prog_batch, self._handle, cast(array, POINTER(c_char_p)), n))
+
     def compile(self) -> "Kernel":
         """The program as machine code; interpreted, with a warning, where there is no way to it."""
         return Kernel(self)

@@ -19,7 +19,7 @@ from torch._library.utils import fill_defaults
 from ._function import DTYPES as _DTYPES  # noqa: F401
 from ._function import Array, Function, function
 from ._lib import lib
-from ._torch_ad import Rules, differentiable, has_tangent, is_traced, keep_arrays, one_by_one, save, saved
+from ._torch_ad import Rules, differentiable, has_tangent, is_traced, keep_arrays, save, saved
 
 
 def _load() -> ctypes.CDLL:
@@ -165,13 +165,28 @@ def _tangents(kept, rest, tangents):
     return [got[k] if k >= 0 else zero(a) for k, a in zip(give, f.outputs)]
 
 
+def _copies(call, f, arrays, at, n, sizes):
+    """The program with a batch axis; results that depend on no operand with copies are the same for all."""
+    names = [a.name for a, b in zip(f.inputs, at) if b is not None]
+    for a in f.inputs:
+        if a.structure and a.name in names:
+            raise NotImplementedError(f"weft::run: vmap over {a.name}, which is structure; call it for each "
+                                      "structure, or join them to one")
+    g = f.batch(names)
+    known = dict(zip(f.symbols, sizes))
+    results = call([x if b is None else b for x, b in zip(arrays, at)], g.text,
+                   [known.get(s, -1) for s in g.symbols] if sizes else [])
+    return [z if len(b.extents) > len(a.extents) else z.unsqueeze(0).expand(n, *z.shape)
+            for z, a, b in zip(results, f.outputs, g.outputs)]
+
+
 def _batch(call, arrays, dims, n, program, sizes=()):
-    """A batch of items is more items; where an array has none, one run after the other."""
+    """A batch of items is more items; other programs get an axis of copies."""
     f = function(program)
     at = [None if d is None else x.movedim(d, 0) for x, d in zip(arrays, dims)]
     if len(f.symbols) != 1 or not all(a.has_items or b is None for a, b in zip(f.inputs, at)) or not all(
             a.has_items for a in f.outputs):
-        return one_by_one(call, arrays, dims, n, program, sizes)
+        return _copies(call, f, arrays, at, n, sizes)
     whole = [x if not a.has_items else
              (x.unsqueeze(0).expand(n, *x.shape) if b is None else b).flatten(0, 1)
              for a, x, b in zip(f.inputs, arrays, at)]

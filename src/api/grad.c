@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * weft_prog_grad: the derivative of a program.  It is made, printed and read as any other program
- * is, so that its messages have places and text can be added to it. */
+ * weft_prog_grad and weft_prog_batch: the derivative of a program, and the program of a batch.
+ * They are made, printed and read as any other program is, so that messages have places and text
+ * can be added. */
 #include "api/api_int.h"
 #include "grad/grad.h"
 
@@ -26,6 +27,13 @@ static bool is_compensated(weft_ctx *ctx, const char *text)
     return sched.step[SCHED_COMPENSATE] != 0;
 }
 
+static void need_coordinates(weft_ctx *ctx, const weft_prog *prog, const char *what)
+{
+    if (prog->body->prog->stage != STAGE_COORDINATES)
+        err_throw(&ctx->err, ST_CHECK, "%s is at stage %s; %s before that", prog->body->prog->name,
+                  ir_stage[prog->body->prog->stage], what);
+}
+
 static weft_prog *derive(weft_ctx *ctx, weft_prog *prog, const weft_grad *opt)
 {
     GradOptions o = { 0 };
@@ -38,9 +46,7 @@ static weft_prog *derive(weft_ctx *ctx, weft_prog *prog, const weft_grad *opt)
         check_names(ctx, "a name of save", opt->save, opt->nsave);
         o = (GradOptions){ opt->wrt, opt->of, opt->save, opt->nwrt, opt->nof, opt->nsave };
     }
-    if (prog->body->prog->stage != STAGE_COORDINATES)
-        err_throw(&ctx->err, ST_CHECK, "%s is at stage %s; the derivative is taken before that",
-                  prog->body->prog->name, ir_stage[prog->body->prog->stage]);
+    need_coordinates(ctx, prog, "the derivative is taken");
     body_check(prog->body);
     p = (opt != NULL && opt->forward ? grad_forward : grad_reverse)(&ctx->scratch, prog->body->prog,
                                                                     &o);
@@ -59,5 +65,25 @@ weft_status weft_prog_grad(weft_prog *prog, const weft_grad *opt, weft_prog **ou
     API_ENTER(ctx);
     api_need(ctx, out, "out");
     *out = derive(ctx, prog, opt);
+    return api_leave(ctx);
+}
+
+weft_status weft_prog_batch(weft_prog *prog, const char *const *names, int n, weft_prog **out)
+{
+    weft_ctx *ctx = api_ctx_of(prog, TAG_PROG);
+    Text text;
+
+    if (out != NULL)
+        *out = NULL;
+    API_ENTER(ctx);
+    api_need(ctx, out, "out");
+    check_names(ctx, "a name", names, n);
+    need_coordinates(ctx, prog, "a batch is added");
+    body_check(prog->body);
+    text = (Text){ .arena = &ctx->scratch };
+    ir_print(&text, ir_batch(&ctx->scratch, prog->body->prog, names, n));
+    if (is_compensated(ctx, prog->sched))
+        text_str(&text, "schedule\ncompensate 1\n");
+    *out = prog_new(ctx, prog->body->prog->name, text.s, text.n);
     return api_leave(ctx);
 }

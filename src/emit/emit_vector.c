@@ -8,8 +8,9 @@
 #include "emit/emit_int.h"
 
 enum {
-    MOST_TURNS = 4,   /* of a loop that is written out */
-    MOST_CARRIED = 16 /* registers of sums over lanes that loops around vector loops share */
+    MOST_TURNS = 4,    /* of a loop that is written out */
+    MOST_CARRIED = 16, /* registers of sums over lanes that loops around vector loops share */
+    MOST_LEVELS = 4    /* nodes one in another from such a loop to the vector loop */
 };
 
 /* The largest number of iterations that are left when the loops of so many have run; -1: not
@@ -346,22 +347,22 @@ static void add_carried(Emit *o, const Node *loop, const Node *vector)
     }
 }
 
-/* Of all vector loops below that have so many registers for each sum. */
-static void find_carried(Emit *o, const Node *loop, const Node *n, int regs)
+/* Of the vector loops a few levels below that have this many registers for each sum. */
+static void find_carried(Emit *o, const Node *loop, const Node *n, int regs, int levels)
 {
     if (n->kind == N_FOR && n->lanes > 1 && n->regs == regs)
         add_carried(o, loop, n);
-    for (int i = 0; i < n->nbody; i++)
-        find_carried(o, loop, n->body[i], regs);
+    for (int i = 0; i < n->nbody && levels > 0; i++)
+        find_carried(o, loop, n->body[i], regs, levels - 1);
 }
 
-/* The most that a vector loop below has. */
-static int most_regs(const Node *n)
+/* The most registers that such a vector loop has for a sum; -1: there is none. */
+static int most_regs(const Node *n, int levels)
 {
     int most = n->kind == N_FOR && n->lanes > 1 ? n->regs : -1;
 
-    for (int i = 0; i < n->nbody; i++) {
-        int below = most_regs(n->body[i]);
+    for (int i = 0; i < n->nbody && levels > 0; i++) {
+        int below = most_regs(n->body[i], levels - 1);
 
         most = below > most ? below : most;
     }
@@ -370,11 +371,11 @@ static int most_regs(const Node *n)
 
 Carried emit_open_carried(Emit *o, const Node *n)
 {
-    Carried c = { o->ncarried, 0, o->vector == NULL ? most_regs(n) : -1 };
+    Carried c = { o->ncarried, 0, o->vector == NULL ? most_regs(n, MOST_LEVELS) : -1 };
 
     if (c.regs < 0 || has_cut(o, n->body, n->nbody))
         return c;
-    find_carried(o, n, n, c.regs);
+    find_carried(o, n, n, c.regs, MOST_LEVELS);
     c.regs = c.regs > 1 ? c.regs : 1;
     if ((o->ncarried - c.first) * c.regs > MOST_CARRIED)
         o->ncarried = c.first;

@@ -381,6 +381,10 @@ uint64_t ir_hash(const Prog *);
  * are in the order of the text whatever made p. */
 Prog *ir_prune(Arena *, const Prog *p);
 Prog *ir_rebuild(Arena *, const Prog *p);
+/* p for a batch: the named inputs, and what depends on them, have a new first axis, of a new size.
+ * Throws ST_ARG for a name that is no input, and where the structure that p builds depends on
+ * them. */
+Prog *ir_batch(Arena *, const Prog *p, const char *const *name, int n);
 
 /* simplify.c: the same value, bit for bit, in fewer nodes. */
 Expr *ir_simplify(Prog *, Expr *, Memo *);

@@ -46,30 +46,29 @@ struct Local { /* a loop's variable, a let or a register */
     int id;
 };
 
-struct Node {
-    NodeKind kind;
+struct Node { /* members of one size stand together: trees are most of a compiler's memory */
     const char *label; /* of the statement it came from; or NULL */
     const char *why;   /* of a phase: why it is not parallel; NULL: it is, or no pass has said */
-    bool scheduled;    /* of a phase: a schedule arranged its loops, and no pass arranges them */
     Buf *parts;        /* of a parallel phase: an array with a number for each iteration, never
                         * falling: those with the same one run in order, on one thread; or NULL */
     Local *local;
-    Expr *lo, *hi; /* N_FOR; N_BUILD has lo */
-    Axis *axis;    /* N_BUILD, N_INSERT */
-    ForKind how;
-    int lanes;     /* FOR_VECTOR: the iterations that one register takes, */
-    int regs;      /* and how many registers run at once; 0 is 1 */
-    Expr *cond;    /* N_IF, N_CHECK; of a store past the caches: where that pays, or NULL */
-    Fault fault;
-    AssignOp op;
-    bool stream;       /* N_STORE: past the caches, a hint */
-    bool far;          /* N_AHEAD: wanted after much else, so for the second cache */
+    Expr *lo, *hi;     /* N_FOR; N_BUILD has lo */
+    Axis *axis;        /* N_BUILD, N_INSERT */
+    Expr *cond;        /* N_IF, N_CHECK; of a store past the caches: where that pays, or NULL */
     Expr *out, *value; /* N_STORE: out is OP_cell or OP_local */
-    int nat;
     At *at;
     Node *const *body;
-    int nbody;
-    Place place; /* in the text that it was read from */
+    int nat, nbody;
+    int lanes; /* FOR_VECTOR: the iterations that one register takes, */
+    int regs;  /* and how many registers run at once; 0 is 1 */
+    NodeKind kind;
+    ForKind how;
+    Fault fault;
+    AssignOp op;
+    Place place;    /* in the text that it was read from */
+    bool scheduled; /* of a phase: a schedule arranged its loops, and no pass arranges them */
+    bool stream;    /* N_STORE: past the caches, a hint */
+    bool far;       /* N_AHEAD: wanted after much else, so for the second cache */
 };
 
 Local *loop_local(Prog *, const char *name, Type, int lanes);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * A program made anew, its nodes in the order of its text, whatever made them before: all of it, or
+ * A program made anew, its nodes in the order of its text, whatever made them before: all of it;
  * without what no output needs (dead assigns, then the buffers, axes and sizes that nothing
- * mentions any more).  Passes that leave things behind (grad/) end with it. */
+ * mentions any more), with which passes that leave things behind (grad/) end; or for a batch: named
+ * inputs, and all that depends on them, get an axis of copies in front. */
 #include "ir/ir.h"
 
 #include <string.h>
@@ -19,6 +20,9 @@ typedef struct Prune {
     Axis **new_axis;
     Var **new_var;
     Expr **new_expr;
+    bool *copied; /* by Buf.id: has the axis of copies; NULL: none has */
+    Axis *copy;
+    bool found; /* while a statement is looked at: it has something with copies */
 } Prune;
 
 static void keep_expr(Prune *c, Expr *e);
@@ -136,6 +140,24 @@ static void mark(Prune *c)
 
 static Expr *move_expr(Prune *c, Expr *e);
 
+static bool is_copied(const Prune *c, const Buf *b)
+{
+    return c->copied != NULL && c->copied[b->id];
+}
+
+/* The element of a buffer, at a copy where it has them. */
+static Expr *move_load(Prune *c, const Buf *b, Expr *const *index, int n)
+{
+    Expr *all[IR_MAX_RANK + 1];
+    int first = is_copied(c, b);
+
+    if (first)
+        all[0] = ir_var_expr(c->to, c->copy->var);
+    for (int i = 0; i < n; i++)
+        all[first + i] = index[i];
+    return ir_load(c->to, c->new_buf[b->id], all, first + n);
+}
+
 /* The anonymous dense axes are made on demand; the declared ones are there already. */
 static Axis *new_axis(Prune *c, const Axis *a)
 {
@@ -169,7 +191,7 @@ static Expr *move_leaf(Prune *c, Expr *e)
     case OP_loc: return ir_of_var(c->to, (Op)e->op, move_var(c, e->var));
     case OP_count: return ir_count(c->to, c->new_axis[e->axis->id]);
     case OP_none: return ir_none(c->to);
-    default: return ir_load(c->to, c->new_buf[e->buf->id], NULL, 0); /* a scalar */
+    default: return move_load(c, e->buf, NULL, 0); /* a scalar */
     }
 }
 
@@ -184,7 +206,7 @@ static Expr *move_expr(Prune *c, Expr *e)
     if (e->nargs == 0)
         c->new_expr[e->id] = move_leaf(c, e);
     else if (e->op == OP_load)
-        c->new_expr[e->id] = ir_load(c->to, c->new_buf[e->buf->id], arg, e->nargs);
+        c->new_expr[e->id] = move_load(c, e->buf, arg, e->nargs);
     else if (e->op == OP_row)
         c->new_expr[e->id] = ir_row(c->to, c->new_axis[e->axis->id], arg[0]);
     else
@@ -228,14 +250,47 @@ static void move_axis(Prune *c, const Axis *a)
 static void move_buf(Prune *c, const Buf *b)
 {
     Buf d = *b;
-    Axis *slots[IR_MAX_RANK];
+    Axis *slots[IR_MAX_RANK + 1];
+    int first = is_copied(c, b);
 
+    if (first)
+        slots[0] = c->copy;
     for (int s = 0; s < b->nslot; s++)
-        slots[s] = new_axis(c, b->slot[s]);
+        slots[first + s] = new_axis(c, b->slot[s]);
     d.slot = slots;
+    d.nslot = first + b->nslot;
     d.val = dup(c, b->val, b->n, sizeof *b->val);
     d.ival = dup(c, b->ival, b->n, sizeof *b->ival);
     c->new_buf[b->id] = ir_buf(c->to, &d);
+}
+
+static const char *numbered(Prune *c, const char *stem, int number)
+{
+    Text name = { .arena = c->to->arena };
+
+    text_str(&name, stem);
+    if (number > 0)
+        text_f(&name, "%d", number);
+    return name.s;
+}
+
+static bool is_known(const Prune *c, const char *name)
+{
+    return ir_find_symbol(c->from, name, strlen(name)) != NULL;
+}
+
+/* "copies" and "Copy", or the first copies1 and Copy1, ... that the old program has not. */
+static void declare_copies(Prune *c)
+{
+    int i = 0;
+
+    while (is_known(c, numbered(c, "copies", i)) || is_known(c, numbered(c, "Copy", i)) ||
+           is_known(c, numbered(c, "copy", i)))
+        i++;
+    c->copy = ir_axis_open(c->to, numbered(c, "Copy", i), NULL);
+    c->copy->extent = X_EXPR;
+    c->copy->size = ir_size_expr(c->to, ir_size(c->to, numbered(c, "copies", i)));
+    ir_axis_close(c->to, c->copy);
 }
 
 static void move_decls(Prune *c)
@@ -243,6 +298,8 @@ static void move_decls(Prune *c)
     for (int i = 0; i < c->from->nsize; i++)
         if (c->size[i])
             ir_size(c->to, c->from->size[i]->name);
+    if (c->copied != NULL)
+        declare_copies(c);
     for (int i = 0; i < c->from->ndecl; i++) {
         const Decl *d = &c->from->decl[i];
 
@@ -272,19 +329,21 @@ static void move_stmt(Prune *c, int i)
 {
     const Stmt *s = c->from->stmt[i];
     Assign *list = arena_array(c->to->arena, s->nassign, sizeof *list);
-    Var *bind[IR_MAX_BINDS];
-    int n = 0;
+    Var *bind[IR_MAX_BINDS + 1];
+    int n = 0, first = s->assign[0].op != A_INSERT && is_copied(c, s->assign[0].out->buf);
 
     for (int k = 0; k < s->nassign; k++)
         n += c->assign[i][k];
+    if (first)
+        bind[0] = c->copy->var;
     for (int v = 0; v < s->nbind && n > 0; v++)
-        bind[v] = move_var(c, s->bind[v]);
+        bind[first + v] = move_var(c, s->bind[v]);
     n = 0;
     for (int k = 0; k < s->nassign; k++)
         if (c->assign[i][k])
             list[n++] = move_assign(c, &s->assign[k]);
     if (n > 0)
-        ir_stmt(c->to, bind, s->nbind, list, n);
+        ir_stmt(c->to, bind, first + s->nbind, list, n);
 }
 
 static Prune *begin(Arena *arena, const Prog *p)
@@ -324,7 +383,7 @@ Prog *ir_prune(Arena *arena, const Prog *p)
     return move(c);
 }
 
-Prog *ir_rebuild(Arena *arena, const Prog *p)
+static Prune *begin_all(Arena *arena, const Prog *p)
 {
     Prune *c = begin(arena, p);
 
@@ -333,5 +392,67 @@ Prog *ir_rebuild(Arena *arena, const Prog *p)
     memset(c->size, true, (size_t)p->nsize * sizeof *c->size);
     for (int i = 0; i < p->nstmt; i++)
         memset(c->assign[i], true, (size_t)p->stmt[i]->nassign * sizeof **c->assign);
+    return c;
+}
+
+Prog *ir_rebuild(Arena *arena, const Prog *p)
+{
+    return move(begin_all(arena, p));
+}
+
+static void see_copied(Expr *e, void *ctx)
+{
+    Prune *c = ctx;
+
+    c->found = c->found || (e->op == OP_load && c->copied[e->buf->id]);
+}
+
+/* Marks what a statement writes, if it reads or writes something that has copies: its assigns share
+ * their loops.  False when nothing is new. */
+static bool mark_copied(Prune *c, const Stmt *s)
+{
+    bool more = false;
+    Memo met = { 0 };
+
+    c->found = false;
+    for (int k = 0; k < s->nassign; k++)
+        ir_visit_assign((Prog *)c->from, &s->assign[k], see_copied, c, &met);
+    for (int k = 0; k < s->nassign && c->found; k++) {
+        const Assign *a = &s->assign[k];
+
+        if (a->op == A_INSERT)
+            err_throw(c->to->arena->err, ST_ARG,
+                      "%s: the structure that it builds would differ from copy to copy; run the "
+                      "program for each copy", a->label);
+        more = more || !c->copied[a->out->buf->id];
+        c->copied[a->out->buf->id] = true;
+        for (int j = 0; j < a->nat; j++)
+            c->copied[a->at[j].out->buf->id] = true;
+    }
+    return more;
+}
+
+Prog *ir_batch(Arena *arena, const Prog *p, const char *const *name, int n)
+{
+    Prune *c = begin_all(arena, p);
+    bool more = true;
+
+    c->copied = arena_array(arena, p->nbuf, sizeof *c->copied);
+    for (int i = 0; i < n; i++) {
+        const Buf *b = ir_find_buf(p, name[i]);
+
+        if (b == NULL || b->kind != B_ARG || b->written)
+            err_throw(arena->err, ST_ARG, "%s is no input of %s that has values; name such inputs",
+                      name[i], p->name);
+        if (b->nslot == IR_MAX_RANK)
+            err_throw(arena->err, ST_LIMIT, "%s has %d dimensions and cannot have one more",
+                      b->name, b->nslot);
+        c->copied[b->id] = true;
+    }
+    while (more) {
+        more = false;
+        for (int i = 0; i < p->nstmt; i++)
+            more = mark_copied(c, p->stmt[i]) || more;
+    }
     return move(c);
 }

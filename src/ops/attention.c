@@ -120,20 +120,20 @@ static const OpsSign signs[] = {
 };
 
 static const OpsSize sizes[] = {
-    { "heads", 0, 0, NULL },
-    { "g", GROUPED, 0, NULL },
-    { "n", RAGGED, 0, NULL },
-    { "m", RAGGED, 0, NULL },
-    { "nq", BLOCKS, 0, NULL },
-    { "nk", BLOCKS, 0, NULL },
-    { "np", 0, 0, NULL },
-    { "pieces", SPLIT, 0, NULL },
-    { "d", 0, 0, NULL },
-    { "dv", 0, 0, NULL },
-    { "bi", 0, 16, "of attention: queries in a tile" },
-    { "bj", 0, 64, "of attention: keys in a block" },
-    { "w", 0, 9, "of attention: blocks that a tile, or a piece of one, sees at most" },
-    { NULL, 0, 0, NULL },
+    { "heads", 0, NULL },
+    { "g", GROUPED, NULL },
+    { "n", RAGGED, NULL },
+    { "m", RAGGED, NULL },
+    { "nq", BLOCKS, NULL },
+    { "nk", BLOCKS, NULL },
+    { "np", 0, NULL },
+    { "pieces", SPLIT, NULL },
+    { "d", 0, NULL },
+    { "dv", 0, NULL },
+    { "bi=16", 0, "of attention: queries in a tile" },
+    { "bj=64", 0, "of attention: keys in a block" },
+    { "w=9", 0, "of attention: blocks that a tile, or a piece of one, sees at most" },
+    { NULL, 0, NULL },
 };
 
 const OpsFamily ops_attention = { rows, options, signs, sizes, BLOCKS, NULL, NULL };

@@ -33,13 +33,13 @@ static const OpsSign signs[] = {
 };
 
 static const OpsSize sizes[] = {
-    { "strips", 0, 0, NULL },
-    { "vin", 0, 0, NULL },
-    { "k", 0, 0, NULL },
-    { "ci", 0, 0, NULL },
-    { "co", 0, 0, NULL },
-    { "strip", 0, 512, "of conv3d: outputs of a strip of the kernel map; 512" },
-    { NULL, 0, 0, NULL },
+    { "strips", 0, NULL },
+    { "vin", 0, NULL },
+    { "k", 0, NULL },
+    { "ci", 0, NULL },
+    { "co", 0, NULL },
+    { "strip=512", 0, "of conv3d: outputs of a strip of the kernel map" },
+    { NULL, 0, NULL },
 };
 
 const OpsFamily ops_conv3d = { rows, options, signs, sizes, 0, NULL, NULL };

@@ -51,10 +51,10 @@ static const OpsSign signs[] = {
 };
 
 static const OpsSize sizes[] = {
-    { "m", 0, 0, NULL },
-    { "l", PRODUCT, 0, NULL },
-    { "n", 0, 0, NULL },
-    { NULL, 0, 0, NULL },
+    { "m", 0, NULL },
+    { "l", PRODUCT, NULL },
+    { "n", 0, NULL },
+    { NULL, 0, NULL },
 };
 
 const OpsFamily ops_matrix = { rows, options, signs, sizes, 0, NULL, NULL };

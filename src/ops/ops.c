@@ -68,7 +68,7 @@ const char *ops_option(int i, const char **note)
     for (int f = 0; f < NFAMILY && name == NULL; f++) {
         name = option_at(families[f]->option, &i, note);
         for (const OpsSize *s = families[f]->size; s->name != NULL && name == NULL; s++)
-            if (s->given != 0 && i-- == 0)
+            if (strchr(s->name, '=') != NULL && i-- == 0)
                 return *note = s->note, s->name;
     }
     if (name == NULL)
@@ -79,6 +79,28 @@ const char *ops_option(int i, const char **note)
 static bool is_word(const char *s, size_t n, const char *word)
 {
     return strlen(word) == n && memcmp(s, word, n) == 0;
+}
+
+/* Of the name of a size, without its default. */
+static int length(const OpsSize *s)
+{
+    return (int)strcspn(s->name, "=");
+}
+
+static bool is_size(const char *s, size_t n, const OpsSize *size)
+{
+    return n == (size_t)length(size) && memcmp(s, size->name, n) == 0;
+}
+
+/* The default; 0: the size is a parameter of the program. */
+static int64_t standard_size(const OpsSize *s)
+{
+    const char *equal = strchr(s->name, '=');
+    int64_t value = 0;
+
+    for (; equal != NULL && *++equal != 0;)
+        value = 10 * value + (*equal - '0');
+    return value;
 }
 
 static void find_op(Text *out, OpsSpec *spec, const char *s, size_t n)
@@ -121,7 +143,7 @@ static const OpsOption *find_option(Text *out, const OpsSpec *spec, const char *
     if (o != NULL)
         return o;
     for (const OpsSize *z = spec->family->size; z->name != NULL; z++)
-        text_f(&known, " %s=N", z->name);
+        text_f(&known, " %.*s=N", length(z), z->name);
     err_throw(out->arena->err, ST_ARG, "%s has no option %.*s; it takes%s", spec->row->name,
               (int)(n < 64 ? n : 64), s, known.s);
 }
@@ -160,7 +182,7 @@ static bool take_size(Text *out, OpsSpec *spec, const char *s, size_t n)
     int64_t value = 0;
 
     for (int i = 0; equal != NULL && spec->family->size[i].name != NULL; i++) {
-        if (!is_word(s, (size_t)(equal - s), spec->family->size[i].name))
+        if (!is_size(s, (size_t)(equal - s), &spec->family->size[i]))
             continue;
         for (const char *c = equal + 1; c < s + n; c++) {
             if (*c < '0' || *c > '9' || value > 99999999)
@@ -172,8 +194,8 @@ static bool take_size(Text *out, OpsSpec *spec, const char *s, size_t n)
             err_throw(out->arena->err, ST_ARG, "%s: %.*s: give a number from 1 to 999999999",
                       spec->row->name, (int)(n < 64 ? n : 64), s);
         if (spec->fixed[i])
-            err_throw(out->arena->err, ST_ARG, "%s: the size %s is given twice", spec->row->name,
-                      spec->family->size[i].name);
+            err_throw(out->arena->err, ST_ARG, "%s: the size %.*s is given twice",
+                      spec->row->name, length(&spec->family->size[i]), spec->family->size[i].name);
         spec->size[i] = value;
         spec->fixed[i] = true;
         return true;
@@ -196,7 +218,7 @@ static void read_options(Text *out, OpsSpec *spec, const char *s)
     unsigned standard = spec->family->standard & spec->row->takes;
 
     for (int i = 0; spec->family->size[i].name != NULL; i++)
-        spec->size[i] = spec->family->size[i].given;
+        spec->size[i] = standard_size(&spec->family->size[i]);
     while (*s == ':') {
         size_t n = strcspn(++s, ":");
 
@@ -228,7 +250,7 @@ static const char *put_size(const OpsSpec *spec, Text *out, const char *s)
     const OpsSize *size = spec->family->size;
 
     for (int i = 0; size[i].name != NULL; i++)
-        if (is_word(s, n, size[i].name)) {
+        if (is_size(s, n, &size[i])) {
             if (spec->size[i] > 0)
                 text_f(out, "%lld", (long long)spec->size[i]);
             else
@@ -281,10 +303,11 @@ static void put_head(const OpsSpec *spec, Text *out, unsigned bits)
         put_options(spec, out, f->option);
     for (int i = 0; size[i].name != NULL; i++) {
         if (spec->fixed[i] && size[i].bit != 0 && !(bits & size[i].bit))
-            err_throw(out->arena->err, ST_ARG, "%s has no size %s; leave out %s=%lld",
-                      spec->row->name, size[i].name, size[i].name, (long long)spec->size[i]);
+            err_throw(out->arena->err, ST_ARG, "%s has no size %.*s; leave out %.*s=%lld",
+                      spec->row->name, length(&size[i]), size[i].name, length(&size[i]),
+                      size[i].name, (long long)spec->size[i]);
         if (spec->fixed[i])
-            text_f(out, "_%s_%lld", size[i].name, (long long)spec->size[i]);
+            text_f(out, "_%.*s_%lld", length(&size[i]), size[i].name, (long long)spec->size[i]);
     }
     text_char(out, '(');
     for (int i = 0; size[i].name != NULL; i++)

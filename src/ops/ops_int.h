@@ -67,11 +67,10 @@ typedef struct OpsSign { /* the last one is 0 */
 } OpsSign;
 
 /* A size of the programs of a family.  A spec may fix it, `f=64`; `${f}` then is the number.  A
- * size with a default is always a number. */
+ * size with a default, "b=16", is always a number. */
 typedef struct OpsSize { /* the last one has no name */
     const char *name;
-    unsigned bit;    /* programs with one of these bits have it; 0: all */
-    int64_t given;   /* the default; 0: a parameter of the program */
+    unsigned bit;     /* programs with one of these bits have it; 0: all */
     const char *note; /* of one with a default */
 } OpsSize;
 

@@ -27,9 +27,9 @@ static const OpsRow rows[] = {
 static const OpsSign signs[] = { { 0, 0, NULL, NULL, 0 } };
 
 static const OpsSize sizes[] = {
-    { "nseq", 0, 0, NULL },   { "npages", 0, 0, NULL }, { "heads", 0, 0, NULL },
-    { "groups", 0, 0, NULL }, { "d", 0, 0, NULL },      { "dv", 0, 0, NULL },
-    { "page", 0, 16, "of paged_attention: tokens of a page" }, { NULL, 0, 0, NULL },
+    { "nseq", 0, NULL },   { "npages", 0, NULL }, { "heads", 0, NULL },
+    { "groups", 0, NULL }, { "d", 0, NULL },      { "dv", 0, NULL },
+    { "page=16", 0, "of paged_attention: tokens of a page" }, { NULL, 0, NULL },
 };
 
 const OpsFamily ops_paged = { rows, options, signs, sizes, 0, NULL, NULL };

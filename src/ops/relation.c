@@ -61,9 +61,9 @@ static const OpsSign signs[] = {
 };
 
 static const OpsSize sizes[] = {
-    { "ng", 0, 0, NULL }, { "nr", 0, 0, NULL }, { "n", 0, 0, NULL },
-    { "m", 0, 0, NULL },  { "ci", 0, 0, NULL }, { "co", 0, 0, NULL },
-    { "nb", SHAPES, 0, NULL }, { "ne", WEIGHTS, 0, NULL }, { NULL, 0, 0, NULL },
+    { "ng", 0, NULL }, { "nr", 0, NULL }, { "n", 0, NULL },
+    { "m", 0, NULL },  { "ci", 0, NULL }, { "co", 0, NULL },
+    { "nb", SHAPES, NULL }, { "ne", WEIGHTS, NULL }, { NULL, 0, NULL },
 };
 
 const OpsFamily ops_relation = { rows, options, signs, sizes, 0, NULL, NULL };

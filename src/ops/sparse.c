@@ -103,14 +103,14 @@ static const OpsSign signs[] = {
 };
 
 const OpsSize ops_entry_sizes[] = {
-    { "nnz", OPS_COO, 0, NULL },
-    { "m", OPS_ROW | OPS_CSR, 0, NULL },
-    { "n", OPS_COL | OPS_CSC, 0, NULL },
-    { "batch", OPS_BATCH, 0, NULL },
-    { "heads", OPS_HEADS, 0, NULL },
-    { "f", OPS_FEATURES, 0, NULL },
-    { "ne", OPS_LIST, 0, NULL },
-    { NULL, 0, 0, NULL },
+    { "nnz", OPS_COO, NULL },
+    { "m", OPS_ROW | OPS_CSR, NULL },
+    { "n", OPS_COL | OPS_CSC, NULL },
+    { "batch", OPS_BATCH, NULL },
+    { "heads", OPS_HEADS, NULL },
+    { "f", OPS_FEATURES, NULL },
+    { "ne", OPS_LIST, NULL },
+    { NULL, 0, NULL },
 };
 
 void ops_entry_axes(const OpsSpec *spec, Text *out, unsigned bits)

@@ -91,21 +91,21 @@ static const OpsSign signs[] = {
 };
 
 static const OpsSize sizes[] = {
-    { "tokens", FORMATS, 0, NULL },
-    { "nd", DBSR, 0, NULL },
-    { "ob", BSR | DBSR, 0, NULL },
-    { "ib", BSR | DBSR, 0, NULL },
-    { "ns", STRIPS, 0, NULL },
-    { "ng", PLACES, 0, NULL },
-    { "groups", GROUPS, 0, NULL },
-    { "n", GATHER | GATES, 0, NULL },
-    { "nout", CSR | PLACES | GROUPS, 0, NULL },
-    { "nin", CSR | STRIPS | GROUPS, 0, NULL },
-    { "b", BSR | DBSR | STRIPS, 16, "of sparse_linear: rows of a block or strip; default: 16" },
-    { "c", BSR | DBSR, 16, "of sparse_linear: columns of a block; default: 16" },
-    { "g", STRIPS | PLACES, 4, "of sparse_linear: columns of a group; default: 4" },
-    { "k", PLACES, 2, "of sparse_linear: places in a group; default: 2" },
-    { NULL, 0, 0, NULL },
+    { "tokens", FORMATS, NULL },
+    { "nd", DBSR, NULL },
+    { "ob", BSR | DBSR, NULL },
+    { "ib", BSR | DBSR, NULL },
+    { "ns", STRIPS, NULL },
+    { "ng", PLACES, NULL },
+    { "groups", GROUPS, NULL },
+    { "n", GATHER | GATES, NULL },
+    { "nout", CSR | PLACES | GROUPS, NULL },
+    { "nin", CSR | STRIPS | GROUPS, NULL },
+    { "b=16", BSR | DBSR | STRIPS, "of sparse_linear: rows of a block or strip" },
+    { "c=16", BSR | DBSR, "of sparse_linear: columns of a block" },
+    { "g=4", STRIPS | PLACES, "of sparse_linear: columns of a group" },
+    { "k=2", PLACES, "of sparse_linear: places in a group" },
+    { NULL, 0, NULL },
 };
 
 const OpsFamily ops_weights = { rows, options, signs, sizes, CSR, NULL, NULL };

@@ -44,15 +44,17 @@ END
 weft list ops >stdout 2>stderr
 verdict "there are operators" $(($(wc -l <stdout) < 8)) "too few"
 for op in $(weft list ops | cut -d' ' -f1); do
-    options="f32 f64 f16 bf16 csr csc coo t heads batch"
-    [ "$op" != conv3d ] || options="f32 f64 f16 bf16 bias ci=32 strip=64"
+    # what it takes, as its message says, but for sizes; arg of a reduction needs a maximum
+    options=$(weft op "$op:?" 2>&1 | sed -E 's/.*it takes//; s/ [a-z]+=N//g; s/\<arg\>/arg:max/')
+    case $op in segment_*) options=${options/arg:max/arg} ;; esac
+    verdict "$op names its options" $(($(wc -w <<<"$options") < 4)) "$options"
     for option in $options; do
         weft op "$op:$option" | weft check >stdout 2>stderr
         verdict "$op:$option checks" $? "it does not"
     done
 done
 try "options" 0 weft list options
-for option in f32 bf16 csr coo t heads batch values nodes arg bias strip; do out "$option "; done
+for option in f32 bf16 csr coo t heads batch values nodes arg bias strip=512; do out "$option "; done
 
 # A matrix in a file fits all formats.
 run() { weft op "spmm:$1" | weft run --in "A=$2" --in B=b.mtx "${@:3}" --out C=c.npy; }

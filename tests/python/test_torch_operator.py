@@ -318,3 +318,35 @@ def test_a_hundred_results_keep_their_bits():
     kept = [c for k, c in enumerate(copies) if k % 3]
     assert all(torch.equal(a, b) for a, b in zip(results, kept))
     assert np.all([torch.equal(op(A=graph, B=x), c) for x, c in zip(inputs, copies)])
+
+
+def test_vmap_adds_an_axis_to_the_program(monkeypatch):
+    """One run for a batch, whatever operands have it; results that do not depend on it are the same for all."""
+    from weft import _torch
+
+    op = weft.torch.operator("program p(m, n, f)\naxis I = m, E(I) = seg : j < n, K = f\n"
+                             "f64 A[E], B[n, K], D[I, K], C[I, K], S[I, K]\n"
+                             "c: C[i, k] += A[e] * B[j(e), k]\ns: S[i, k] = 2 * D[i, k]\n")
+    start, col = torch.tensor([0, 2, 2, 5]), torch.tensor([0, 3, 1, 1, 2])
+    a, b, d = (torch.randn(*s, dtype=torch.float64) for s in ((6, 5), (4, 6, 3), (3, 3)))
+    texts = []
+    run = _torch._run.__globals__["_copies"]
+    monkeypatch.setitem(_torch._batch.__globals__, "_copies",
+                        lambda call, f, *rest: texts.append(f.text) or run(call, f, *rest))
+
+    def call(a, b):
+        return op(A=a, B=b, D=d, E_start=start, E_j=col, m=3, n=4)
+
+    for dims, each in [((0, 1), lambda k: (a[k], b[:, k])), ((0, None), lambda k: (a[k], b[:, 0])),
+                       ((None, 1), lambda k: (a[0], b[:, k]))]:
+        given = [x if d is not None else (a[0], b[:, 0])[i] for i, (x, d) in enumerate(zip((a, b), dims))]
+        got = torch.func.vmap(call, in_dims=dims)(*given)
+        want = [call(*each(k)) for k in range(6)]
+        for name in ("C", "S"):
+            assert torch.equal(got[name], torch.stack([w[name] for w in want])), (dims, name)
+    assert len(texts) == 3
+    rows = torch.func.vmap(torch.func.grad(lambda a, b: call(a, b)["C"].square().sum()), (0, 1))(a, b)
+    want = [torch.func.grad(lambda a: call(a, b[:, k])["C"].square().sum())(a[k]) for k in range(6)]
+    assert (rows - torch.stack(want)).abs().max() <= 1e-13
+    with pytest.raises(NotImplementedError, match="which is structure"):
+        torch.func.vmap(lambda s: op(A=a[0], B=b[:, 0], D=d, E_start=s, E_j=col, m=3, n=4)["C"])(start.expand(2, 4))
