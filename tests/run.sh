@@ -83,6 +83,7 @@ table() { # what takes longest comes first, so that the two lanes end together
     row sched               fast 1200 build          "$r/weft_sched all examples/*.weft"
     row asan/sched          full 1200 build-asan     "$(at 5) $a/weft_sched all examples/*.weft"
     row stage               fast 1200 build          "$r/weft_stage"
+    row stage/seeds         full   60 build          "$r/weft_stage run 1 1174 && $r/weft_stage run 1 1496" # once wrong
     row asan/stage          full 1200 build-asan     "$(at 25) $a/weft_stage"
     row grad                fast  900 build          "$r/weft_grad all examples"
     row asan/grad           full  900 build-asan     "$(at 10) $a/weft_grad all examples"

@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-typedef struct Name { /* in scope: a stem and a number */
+typedef struct Name { /* in scope: a name, and its stem with the number that was free before it */
     Symbol *sym, *stem;
-    int number;
+    int free;
 } Name;
 
 typedef struct Tree {
@@ -55,7 +55,7 @@ static const char *name_expr(Tree *t, Expr *e, const char *stem, int number)
         sym = ir_symbol(t->o.p, name.s, name.n);
     } while (is_taken(sym));
     t->name = arena_grow(t->o.p->arena, t->name, t->nname, &t->cap_name, sizeof *t->name);
-    t->name[t->nname++] = (Name){ sym, of, number - 1 };
+    t->name[t->nname++] = (Name){ sym, of, of->free };
     if (first)
         of->free = number;
     sym->let = e;
@@ -69,8 +69,7 @@ static void forget(Tree *t, int n)
 
         t->o.let[name->sym->let->id] = NULL;
         name->sym->let = NULL;
-        if (name->number < name->stem->free)
-            name->stem->free = name->number;
+        name->stem->free = name->free;
     }
 }
 
