@@ -43,14 +43,13 @@ def _warn(why: str) -> None:
 
 class Swapped:
     """A base of replacements.  weft_run is their forward; weft_stock_run computes the same by the class
-    that the module had, weft_stock."""
+    that the module had, weft_stock.  A module that is called by names of inputs defines forward with these
+    names, and passes them on by place: torch.fx traces no **names."""
 
     weft_stock: type
     weft_off = ""  # why the stock forward runs from now on
 
-    def forward(self, *inputs, **named):
-        if named:
-            inputs = self.weft_in_order(inputs, named)
+    def forward(self, *inputs):
         if torch.compiler.is_compiling():
             return self.weft_run(*inputs)
         if self.weft_is_traced(inputs):
@@ -65,15 +64,6 @@ class Swapped:
                 why = self.weft_off = str(e)
         _warn(why)
         return self.weft_stock_run(*inputs)
-
-    def weft_in_order(self, inputs, named) -> tuple:
-        """All inputs by place, where some are given by name."""
-        code = type(self).weft_run.__code__
-        names = code.co_varnames[1 + len(inputs):code.co_argcount]
-        if set(names) != set(named):
-            raise TypeError(f"{type(self).__name__}.forward() takes {', '.join(names)} here, not "
-                            f"{', '.join(named)}")
-        return (*inputs, *[named[name] for name in names])
 
     def weft_tensors(self, inputs) -> List[Any]:
         """The tensors among the inputs that tell where the call is."""

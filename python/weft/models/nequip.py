@@ -21,6 +21,9 @@ class Scatter(Specs, TensorProductScatter):
 
     weft_stock = TensorProductScatter
 
+    def forward(self, x, edge_attr, edge_weight, edge_dst, edge_src):
+        return super().forward(x, edge_attr, edge_weight, edge_dst, edge_src)
+
     def weft_problem(self) -> tuple:
         return self.feature_irreps_in, self.irreps_edge_attr, self.irreps_mid, self.instructions
 

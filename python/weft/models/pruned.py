@@ -27,6 +27,9 @@ class Pruned(Swapped, nn.Linear):
     _weft_weight: SparseWeight
     _weft_values: Any = None  # of the weight at its last version, when no gradient is asked for
 
+    def forward(self, input):
+        return super().forward(input)
+
     def weft_values(self) -> torch.Tensor:
         weight = self.weight
         if torch.is_grad_enabled() and weight.requires_grad or torch.compiler.is_compiling():
