@@ -43,8 +43,8 @@ def _warn(why: str) -> None:
 
 class Swapped:
     """A base of replacements.  weft_run is their forward; weft_stock_run computes the same by the class
-    that the module had, weft_stock.  A module that is called by names of inputs defines forward with these
-    names, and passes them on by place: torch.fx traces no **names."""
+    that the module had, weft_stock.  A class defines forward with the names of its inputs and passes them on
+    by place, as callers may give them by name and torch.fx traces neither *inputs nor **names."""
 
     weft_stock: type
     weft_off = ""  # why the stock forward runs from now on

@@ -35,6 +35,9 @@ class Convolution(Specs, TensorProduct):
     weft_options = {"signs": SIGNS, "irrep_normalization": "none", "path_normalization": "none"}
     weft_block: Sequence[InteractionBlock] = ()  # whose it is
 
+    def forward(self, x, y, weight, edge_index):
+        return super().forward(x, y, weight, edge_index)
+
     def weft_problem(self) -> tuple:
         """Path weights of e3nn's own instructions have all normalisation in them."""
         paths = [(*tuple(i)[:5], float(i.path_weight) ** 2) for i in self.instructions]
@@ -71,6 +74,9 @@ class Contraction(Swapped, SymmetricContraction):
     weights of one element, so that no product is needed."""
 
     weft_stock = SymmetricContraction
+
+    def forward(self, x, y):
+        return super().forward(x, y)
 
     def weft_setup(self) -> None:
         """Its problem, and which parameter each block of its weights is."""
