@@ -237,6 +237,17 @@ if [ -n "$part" ]; then
     for i in "${!names[@]}"; do
         case ${names[$i]} in *"$part"*) want+="${names[$i]} ${afters[$i]} " ;; esac
     done
+    before=
+    while [ "$before" != "$want" ]; do # and what these stand on
+        before=$want
+        for i in "${!names[@]}"; do
+            case $want in *" ${names[$i]} "*)
+                for a in ${afters[$i]}; do
+                    case $want in *" $a "*) ;; *) want+="$a " ;; esac
+                done ;;
+            esac
+        done
+    done
     for i in "${!names[@]}"; do
         case $want in *" ${names[$i]} "*) ;; *) unset "names[$i]" ;; esac
     done
