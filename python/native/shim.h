@@ -47,8 +47,8 @@ typedef struct Shim {
     int32_t (*tensor_empty)(int64_t ndim, const int64_t *sizes, const int64_t *strides,
                             int32_t dtype, int32_t device, int32_t device_index,
                             AtenTensor **out);
-    /* The tensor of an array, which is given to `deleter` when the last view of it is gone; NULL: this
-     * torch has no such function. */
+    /* Makes a tensor of an array, and passes the array to `deleter` when its last view is gone.  NULL:
+     * torch before 2.11, which lacks the function. */
     int32_t (*from_blob)(void *data, int64_t ndim, const int64_t *sizes, const int64_t *strides,
                          int64_t offset, int32_t dtype, int32_t device, int32_t device_index,
                          AtenTensor **out, int32_t layout, const uint8_t *opaque,
@@ -109,14 +109,14 @@ bool is_of_problem(const char *text, const char *spec); /* the first line of a t
 /* Throws what the operators of this process cannot go on with; does not return. */
 void op_fail(const char *message);
 
-/* pool.c: memory for a result of at least so many bytes, in *all; NULL: there is none.  pool_give takes
- * it back, with `all` as a pointer. */
+/* pool.c: pool_take gives memory for a result of `bytes`, and in *all how many bytes it really has;
+ * NULL: out of memory.  pool_give takes it back, with `all` as a pointer. */
 void *pool_take(size_t bytes, size_t *all);
 void pool_give(void *data, void *all);
 void pool_before_fork(void);
 void pool_after_fork(void);
-/* Frees blocks that no tensor has, the oldest first, down to so many bytes; negative: none.  Returns
- * the bytes that are left of them. */
+/* Frees unused blocks, the oldest first, until at most `most` bytes of them remain; a negative `most`
+ * frees none.  Returns the bytes that remain. */
 WEFT_API uint64_t weft_torch_pool(int64_t most);
 /* Asks for pages of 2 MB where some fit into the array. */
 WEFT_API void weft_torch_large(void *data, uint64_t bytes);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright The Weft authors
 """Structures of graph operators as operators of torch, so that traced functions make them of the edges that
-they are given.  Shapes depend on those of the arguments alone.  Outside of a trace what was made of a list
-is kept as long as the list."""
+they are given.  Output shapes depend on argument shapes alone.  Outside of a trace, the structure of an
+edge list is kept as long as the list lives."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Masks of attention as blocks: checks what the caller gave and keeps what is made of it. */
+ * weft_mask_make: checks the arguments of a mask, and keeps its block arrays in the context. */
 #include "api/api_int.h"
 #include "geom/geom.h"
 

@@ -103,7 +103,7 @@ static inline void move(char *to, int64_t to_step, const char *from, int64_t fro
         memcpy(to + i * to_step, from + i * from_step, size);
 }
 
-/* n elements, in steps of so many bytes. */
+/* Copies n elements; the steps are bytes between neighbours. */
 static void move_row(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t n,
                      size_t size)
 {
@@ -117,7 +117,7 @@ static void move_row(char *to, int64_t to_step, const char *from, int64_t from_s
         move(to, to_step, from, from_step, n, 8);
 }
 
-/* Where a row begins: what is left of its number from dimension to dimension. */
+/* The address of a row: its number is split into one index for each dimension. */
 static char *row_at(const View *v, int64_t row)
 {
     char *p = v->data;
