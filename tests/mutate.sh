@@ -79,6 +79,7 @@ program_of() {
     esac
 }
 
+folder_of() { local f=${1#src/}; echo "${f%%/*}"; }
 tree_of() { case $1 in asan/*) echo asan ;; *) echo release ;; esac; }
 objects() { find "build/$1/CMakeFiles/$2.dir" -name '*.o' | sort; }
 name_of() { echo "${1//\//-}"; } # of the files of a suite
@@ -200,7 +201,7 @@ case ${1:-} in
 --first) # ID FILE LINE OPERATOR BEFORE AFTER
     shift
     how=equivalent
-    is_listed "$2" "$4" "$5" "$6" || how=$(trial "$1" $(suites "$(basename "$(dirname "$2")")"))
+    is_listed "$2" "$4" "$5" "$6" || how=$(trial "$1" $(suites "$(folder_of "$2")"))
     if [ "$how" = survived ] && [ -z "${WEFT_MUTATE_FIRST:-}" ]; then
         printf '%s\0' "$@" >>"$work/left.bin"
     else
@@ -214,14 +215,14 @@ case ${1:-} in
 one) # FILE K
     prepare
     choose one "$2" "$3" || { echo "the mutant is no C"; exit 3; }
-    trial one $(suites "$(basename "$(dirname "$2")")") $([ -n "${WEFT_MUTATE_FIRST:-}" ] || rest)
+    trial one $(suites "$(folder_of "$2")") $([ -n "${WEFT_MUTATE_FIRST:-}" ] || rest)
     exit ;;
 esac
 
 n=${1:-60} seed=${2:-1} drawn=0 begun=$SECONDS
 prepare
 # More are drawn than are wanted, as some are no C.
-"$work/engine" draw $((4 * n)) "$seed" $(for f in "${folders[@]}"; do ls src/"$f"/*.c; done) \
+"$work/engine" draw $((4 * n)) "$seed" $(for f in "${folders[@]}"; do find "src/$f" -name '*.c' | sort; done) \
     >"$work/drawn.txt"
 : >"$work/result.txt"
 while [ $drawn -lt "$n" ] && IFS=$'\t' read -r file k line op before after; do

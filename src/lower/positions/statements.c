@@ -3,7 +3,7 @@
  *
  * Statements to loops over stored entries.  Needs a checked program; gives one phase an assign or a
  * group, with phases before and after it that begin and complete the buffers it writes. */
-#include "lower/positions_int.h"
+#include "lower/positions/positions_int.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * Values as sums of products: of what an innermost loop changes, with factors that it does not. */
-#include "lower/factor_int.h"
+#include "lower/algebra/draft_int.h"
 
 typedef struct Expand {
     Prog *p;

@@ -5,7 +5,7 @@
  * the iteration that products use (within.c).  The arrays get a row for each entry of a tile: first
  * what is made, then entry by entry what is computed, then the products of all rows of the tile, in
  * registers: sums over entries beside each other, and sums over lanes of all entries at once. */
-#include "lower/segment_int.h"
+#include "lower/algebra/factor_int.h"
 
 /* Registers that sums of a loop take at most, of all the eighths that hold sums; rows of a result
  * that are computed side by side. */

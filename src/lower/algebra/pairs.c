@@ -4,7 +4,7 @@
  * Sums as factors.  Where c * g * x * v + c * g * y * w and others with the same c stand in sums of
  * products, x * v + y * w is one factor of all of them, computed once: that is what derivatives of
  * products are made of.  Of all such pairs the one that is met most often comes first. */
-#include "lower/factor_int.h"
+#include "lower/algebra/draft_int.h"
 
 #include <stdlib.h>
 

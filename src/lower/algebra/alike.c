@@ -4,7 +4,7 @@
  * Loops of several statements over the same piece of a relation become one path, so that one draft
  * (lower/factor.c) is made for all their sums: what the gradient by one operand sums up serves the
  * others.  They are told by an element that no statement reads in two of its loops. */
-#include "lower/segment_int.h"
+#include "lower/algebra/factor_int.h"
 
 #include <string.h>
 

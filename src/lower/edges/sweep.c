@@ -6,7 +6,7 @@
  * is the same for all elements of an entry is computed for the whole tile first; then, for some of
  * the sums and some lanes at a time, the entries of the tile pass while the sums stay in registers,
  * and what the next tile reads is asked for. */
-#include "lower/segment_int.h"
+#include "lower/algebra/factor_int.h"
 
 /* Of the registers there are, eighths that hold sums; the others are for what is multiplied.
  * Sums that a loop wants at least to have enough to do while a chain of additions waits. */

@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * Accesses and values: which entry an index means, as a position, and what has to be tested. */
-#include "lower/positions_int.h"
+#include "lower/positions/positions_int.h"
 
 #include <string.h>
 

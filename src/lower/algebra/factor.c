@@ -5,7 +5,7 @@
  * loop after the other.  What a loop does not change is computed once, before it; loops over the
  * same range that share elements are one, so that what they share is loaded and stored once; what
  * all iterations add to is added up in registers.  Where elements move by a constant, in lanes. */
-#include "lower/segment_int.h"
+#include "lower/algebra/factor_int.h"
 
 /* Operations of a segment: what compilers are soon done with.  Registers that live all the time. */
 enum { MOST_OPERATIONS = 400, MOST_PARTS = 16, USUAL_TRIPS = 64 };

@@ -5,7 +5,7 @@
  * stands.  Nothing that an insertion reads changes any more once it may be read, so those before
  * can wait.  Where each insertion is below a variable of the parent axis the phase runs over these
  * positions, and each builds its row; otherwise it runs once and builds all of them. */
-#include "lower/positions_int.h"
+#include "lower/positions/positions_int.h"
 
 typedef struct Inserts { /* into one axis, in the order of the text */
     const Stmt **stmt;

@@ -5,7 +5,7 @@
  * several ways: as it is, with common factors taken out, with the factors of one array summed up
  * first, so that c*a[0]*b + d*a[1]*b is b * (c*a[0] + d*a[1]).  In a draft equal parts are one,
  * so that a way which shares them with other elements costs less; the cheapest is written down. */
-#include "lower/factor_int.h"
+#include "lower/algebra/draft_int.h"
 
 #include <string.h>
 

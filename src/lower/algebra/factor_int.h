@@ -5,7 +5,7 @@
 #ifndef WEFT_SEGMENT_INT_H
 #define WEFT_SEGMENT_INT_H
 
-#include "lower/factor_int.h"
+#include "lower/algebra/draft_int.h"
 
 typedef struct Path { /* a loop, which may become a part of a segment */
     const Node *loop;

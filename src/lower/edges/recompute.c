@@ -5,7 +5,7 @@
  * arguments, as the weights are that a convolution makes of features of its edges.  Where only
  * sweeps read it, the rows of a tile of entries are computed into an array of the iteration, side
  * by side in registers, and the temporary goes. */
-#include "lower/segment_int.h"
+#include "lower/algebra/factor_int.h"
 
 /* Bytes of such an array, which is on a stack; registers that a row of a tile takes at most, and of
  * all the eighths that hold sums. */

@@ -12,7 +12,7 @@
  * Where the cuts are is the plan's to say (run/plan.c), by the structure alone, so that the result
  * depends on nothing else.  It fills the axes that this pass makes; the last one of a family has
  * `from`.  Needs stage positions; gives a program of that stage. */
-#include "lower/parts_int.h"
+#include "lower/split/split_int.h"
 
 #include <math.h>
 

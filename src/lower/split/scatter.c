@@ -7,7 +7,7 @@
  * rows of what is read stay near while their entries pass, and only what is added to moves.  The
  * plan says where the cuts are (api/parts.c), by the structure alone.  lower/reroot.c decides which
  * scatters come here.  Works on a phase at stage positions, for lower/parts.c. */
-#include "lower/parts_int.h"
+#include "lower/split/split_int.h"
 
 /* The rows of an axis in parts, under one position; made once for a coordinate. */
 static Axis *parts_of(Prog *p, Axis *of, int k)
