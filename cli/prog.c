@@ -149,7 +149,7 @@ const Command cmd_print = {
     "examples:\n"
     "  weft print spmm.weft\n"
     "  weft print --after positions spmm.weft\n"
-    "  weft print --after tiles --schedule 'tile 2' spmm.weft\n"
+    "  weft print --after accumulate --schedule 'tile 2' spmm.weft\n"
     "  weft print --after 1 --schedule 'split c.k 16; vectorize c.k.1' spmm.weft\n"
     "  weft print < spmm.weft > plain.weft\n",
     print,

@@ -389,7 +389,8 @@ struct EmitKernel;
 typedef enum HoldKind { HOLD_CHANGES, HOLD_SAME, HOLD_OWN } HoldKind; /* OWN: a temporary */
 const uint8_t *hold_uses(Arena *, Prog *, const struct EmitKernel *);
 void hold_mark(const Lowered *, const HoldKind *, bool *kept);
-/* parts.c: what lower/parts.c leaves to the plan; and the least work of a chunk of a phase. */
+/* parts.c: what lower/split/reductions.c leaves to the plan; and the least work of a chunk of a
+ * phase. */
 enum {
     PARTS_ROOM = 1 << 16, /* elements of all parts of a sum */
     PARTS_LEAST = 16,     /* parts that a sum may have, however many elements each has */

@@ -160,7 +160,7 @@ static const char *explain(weft_ctx *ctx, weft_prog *prog)
         for (int i = 0; i < p->nphase; i++)
             list_loops(&out, p->phase[i], 0);
         step_cut_tails(p);
-        lower_on(p, &aim, "maps");
+        lower_on(p, &aim, "hash");
     }
     explain_steps(ctx, &out, p, steps, &aim);
     box_drop(prog->printed);

@@ -28,7 +28,7 @@ static bool is_there(const Export *x, const Axis *a, const Axis *e)
     return true;
 }
 
-/* Iterations of a loop, on the average, as lower/weight.c counts them. */
+/* Iterations of a loop, on the average, as lower/facts/weight.c counts them. */
 static void put_trips(const Export *x, const Node *n, const Axis *e, const Buf *balance)
 {
     const Buf *b = loop_start_in(n->lo, NULL);

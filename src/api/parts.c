@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What a plan puts into the axes that lower/parts.c makes: where long rows and sums are cut. */
+ * What a plan puts into the axes that lower/split/reductions.c makes: where long rows and sums
+ * are cut. */
 #include "api/api_int.h"
 #include "emit/emit.h"
 #include "lower/lower.h"

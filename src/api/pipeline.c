@@ -11,7 +11,7 @@
 
 static void reroot(Kernel *k)
 {
-    lower_reroot(k->p);
+    lower_transpose(k->p);
 }
 
 static void positions(Kernel *k)
@@ -68,54 +68,54 @@ static void lanes(Kernel *k, const Aim *aim)
 
 static void tiles(Kernel *k, const Aim *aim)
 {
-    lower_tiles(k, tile_of(aim));
+    lower_accumulate(k, tile_of(aim));
 }
 
 static void segments(Kernel *k, const Aim *aim)
 {
-    lower_segments(k, tile_of(aim));
+    lower_factor(k, tile_of(aim));
 }
 
 static void rows(Kernel *k, const Aim *aim)
 {
-    lower_row_tiles(k, tile_of(aim));
+    lower_block_rows(k, tile_of(aim));
 }
 
 static void batches(Kernel *k, const Aim *aim)
 {
-    lower_batches(k, aim->isa->bytes);
+    lower_batch(k, aim->isa->bytes);
 }
 
 static void panels(Kernel *k, const Aim *aim)
 {
-    lower_panels(k, aim->sched.step[SCHED_PANEL], aim->sched.step[SCHED_PACK]);
+    lower_panel(k, aim->sched.step[SCHED_PANEL], aim->sched.step[SCHED_PACK]);
 }
 
 static void vectors(Kernel *k, const Aim *aim)
 {
-    lower_vectors(k, aim->isa->bytes);
+    lower_vectorize(k, aim->isa->bytes);
 }
 
 static void items(Kernel *k, const Aim *aim)
 {
-    lower_items(k, aim->isa->bytes);
+    lower_vectorize_outer(k, aim->isa->bytes);
 }
 
 static void ahead(Kernel *k, const Aim *aim)
 {
-    lower_ahead(k, aim->sched.step[SCHED_AHEAD]);
-    lower_next(k, aim->sched.step[SCHED_AHEAD]);
+    lower_prefetch_gathers(k, aim->sched.step[SCHED_AHEAD]);
+    lower_prefetch_rows(k, aim->sched.step[SCHED_AHEAD]);
 }
 
 static void streams(Kernel *k, const Aim *aim)
 {
-    lower_streams(k, aim->sched.step[SCHED_STREAM]);
+    lower_stream(k, aim->sched.step[SCHED_STREAM]);
 }
 
 static void jams(Kernel *k, const Aim *aim)
 {
     if (aim->sched.step[SCHED_JAM])
-        lower_jams(k, aim->isa->registers);
+        lower_jam(k, aim->isa->registers);
 }
 
 static void compensate(Kernel *k, const Aim *aim)
@@ -133,7 +133,7 @@ const Pass api_pass[] = {
     /* name, what it does, the stage it needs, the stage it gives */
     { "formats", "entries are stored as a schedule says", STAGE_COORDINATES, STAGE_COORDINATES,
       NULL, formats },
-    { "reroot", "scatters become sums over the rows of a transpose", STAGE_COORDINATES,
+    { "transpose", "scatters become sums over the rows of a transpose", STAGE_COORDINATES,
       STAGE_COORDINATES, reroot, NULL },
     { "positions", "coordinates become loops over stored entries", STAGE_COORDINATES,
       STAGE_POSITIONS, positions, NULL },
@@ -141,55 +141,55 @@ const Pass api_pass[] = {
       steps },
     { "unroll", "constant relations become straight-line code", STAGE_POSITIONS, STAGE_POSITIONS,
       lower_unroll, NULL },
-    { "within", "what is made of an entry is used there", STAGE_POSITIONS, STAGE_POSITIONS,
-      lower_within, NULL },
-    { "parts", "long rows and sums of all iterations are cut", STAGE_POSITIONS, STAGE_POSITIONS,
-      lower_parts, NULL },
-    { "loops", "one flat index an element", STAGE_POSITIONS, STAGE_LOOPS, lower_loops, NULL },
+    { "fuse_entries", "what is made of an entry is used there", STAGE_POSITIONS, STAGE_POSITIONS,
+      lower_fuse_entries, NULL },
+    { "split_sums", "long rows and sums of all iterations are cut", STAGE_POSITIONS,
+      STAGE_POSITIONS, lower_split_sums, NULL },
+    { "flatten", "one flat index an element", STAGE_POSITIONS, STAGE_LOOPS, lower_flatten, NULL },
     { "fold", "as unroll, where flat indices decide more", STAGE_LOOPS, STAGE_LOOPS, lower_unroll,
       NULL },
-    { "checks", "what was tested, or does not change in a loop, is tested once", STAGE_LOOPS,
-      STAGE_LOOPS, lower_checks, NULL },
-    { "merges", "searches for what ascends go on from where they ended", STAGE_LOOPS, STAGE_LOOPS,
-      lower_merges, NULL },
-    { "maps", "searches among entries in no order ask a table", STAGE_LOOPS, STAGE_LOOPS,
-      lower_maps, NULL },
+    { "hoist", "what was tested, or does not change in a loop, is tested once", STAGE_LOOPS,
+      STAGE_LOOPS, lower_hoist, NULL },
+    { "gallop", "searches for what ascends go on from where they ended", STAGE_LOOPS, STAGE_LOOPS,
+      lower_gallop, NULL },
+    { "hash", "searches among entries in no order ask a table", STAGE_LOOPS, STAGE_LOOPS,
+      lower_hash, NULL },
     { "lanes", "loops run in lanes as a schedule says", STAGE_LOOPS, STAGE_LOOPS, NULL, lanes },
-    { "joins", "phases of sums over one range become one", STAGE_LOOPS, STAGE_LOOPS, lower_joins,
-      NULL },
-    { "segments", "sums of products share what they can", STAGE_LOOPS, STAGE_LOOPS, NULL,
-      segments },
-    { "tiles", "sums stay in registers while loops add to them", STAGE_LOOPS, STAGE_LOOPS, NULL,
-      tiles },
-    { "keeps", "what loops around others add to one element stays in a register", STAGE_LOOPS,
-      STAGE_LOOPS, lower_keeps, NULL },
-    { "begins", "first values come with the sums", STAGE_LOOPS, STAGE_LOOPS, lower_begins, NULL },
-    { "firsts", "first values come with the first stores", STAGE_LOOPS, STAGE_LOOPS, lower_firsts,
-      NULL },
-    { "batches", "numbers of several iterations are computed at once", STAGE_LOOPS, STAGE_LOOPS,
-      NULL, batches },
-    { "rows", "rows that share operands run side by side", STAGE_LOOPS, STAGE_LOOPS, NULL, rows },
-    { "panels", "some elements of all rows come before the next", STAGE_LOOPS, STAGE_LOOPS, NULL,
+    { "fuse_sums", "phases of sums over one range become one", STAGE_LOOPS, STAGE_LOOPS,
+      lower_fuse_sums, NULL },
+    { "factor", "sums of products share what they can", STAGE_LOOPS, STAGE_LOOPS, NULL, segments },
+    { "accumulate", "sums stay in registers while loops add to them", STAGE_LOOPS, STAGE_LOOPS,
+      NULL, tiles },
+    { "accumulate_outer", "what loops around others add to one element stays in a register",
+      STAGE_LOOPS, STAGE_LOOPS, lower_accumulate_outer, NULL },
+    { "init_registers", "first values come with the sums", STAGE_LOOPS, STAGE_LOOPS,
+      lower_init_registers, NULL },
+    { "init_stores", "first values come with the first stores", STAGE_LOOPS, STAGE_LOOPS,
+      lower_init_stores, NULL },
+    { "batch", "numbers of several iterations are computed at once", STAGE_LOOPS, STAGE_LOOPS, NULL,
+      batches },
+    { "block_rows", "rows that share operands run side by side", STAGE_LOOPS, STAGE_LOOPS, NULL,
+      rows },
+    { "panel", "some elements of all rows come before the next", STAGE_LOOPS, STAGE_LOOPS, NULL,
       panels },
-    { "vectors", "innermost loops run several iterations at once", STAGE_LOOPS, STAGE_LOOPS, NULL,
+    { "vectorize", "innermost loops run several iterations at once", STAGE_LOOPS, STAGE_LOOPS, NULL,
       vectors },
-    { "together", "straight-line phases over one range become one", STAGE_LOOPS, STAGE_LOOPS,
-      lower_together, NULL },
-    { "blocks", "what one element gets is added up first", STAGE_LOOPS, STAGE_LOOPS, lower_blocks,
+    { "fuse_straight", "straight-line phases over one range become one", STAGE_LOOPS, STAGE_LOOPS,
+      lower_fuse_straight, NULL },
+    { "combine", "what one element gets is added up first", STAGE_LOOPS, STAGE_LOOPS, lower_combine,
       NULL },
-    { "items", "straight-line phases run several iterations at once", STAGE_LOOPS, STAGE_LOOPS,
-      NULL, items },
-    { "meets", "phases over the same rows run in one iteration, where they share them", STAGE_LOOPS,
-      STAGE_LOOPS, lower_meets, NULL },
-    { "ahead", "rows that will be gathered are asked for early", STAGE_LOOPS, STAGE_LOOPS, NULL,
+    { "vectorize_outer", "straight-line phases run several iterations at once", STAGE_LOOPS,
+      STAGE_LOOPS, NULL, items },
+    { "fuse_rows", "phases over the same rows run in one iteration, where they share them",
+      STAGE_LOOPS, STAGE_LOOPS, lower_fuse_rows, NULL },
+    { "prefetch", "rows that will be gathered are asked for early", STAGE_LOOPS, STAGE_LOOPS, NULL,
       ahead },
-    { "streams", "results that nothing reads go past the caches", STAGE_LOOPS, STAGE_LOOPS, NULL,
+    { "stream", "results that nothing reads go past the caches", STAGE_LOOPS, STAGE_LOOPS, NULL,
       streams },
-    { "jams", "sums over lanes run side by side", STAGE_LOOPS, STAGE_LOOPS, NULL, jams },
+    { "jam", "sums over lanes run side by side", STAGE_LOOPS, STAGE_LOOPS, NULL, jams },
     { "compensate", "sums over entries add up what rounding takes from them", STAGE_LOOPS,
       STAGE_LOOPS, NULL, compensate },
-    { "share", "what is used twice is computed once", STAGE_LOOPS, STAGE_LOOPS, lower_shared,
-      NULL },
+    { "cse", "what is used twice is computed once", STAGE_LOOPS, STAGE_LOOPS, lower_cse, NULL },
     { NULL, NULL, STAGE_LOOPS, STAGE_LOOPS, NULL, NULL },
 };
 
@@ -219,10 +219,11 @@ const Pass *api_find_pass(Prog *p, const char *name)
 /* Passes that arrange the loops of each phase by themselves: a scheduled phase keeps its loops. */
 static bool arranges(const Pass *s)
 {
-    return s->plain == lower_within || s->plain == lower_parts || s->plain == lower_joins ||
-           s->run == segments || s->run == tiles || s->plain == lower_keeps ||
-           s->run == batches || s->run == rows || s->run == panels || s->run == vectors ||
-           s->plain == lower_together || s->run == items || s->run == ahead || s->run == jams;
+    return s->plain == lower_fuse_entries || s->plain == lower_split_sums ||
+           s->plain == lower_fuse_sums || s->run == segments || s->run == tiles ||
+           s->plain == lower_accumulate_outer || s->run == batches || s->run == rows ||
+           s->run == panels || s->run == vectors || s->plain == lower_fuse_straight ||
+           s->run == items || s->run == ahead || s->run == jams;
 }
 
 static void run(const Pass *s, Kernel *k, const Aim *aim)

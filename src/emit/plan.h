@@ -3,7 +3,7 @@
  *
  * What an emitted program makes once for a structure, before it runs: transposes, the parts of long
  * rows and of sums, tables for searches.  The library makes the same arrays (run/plan.c,
- * run/parts.c, api/parts.c, lower/map.c), and tests compare them element by element.  Stands after
+ * run/parts.c, api/parts.c, lower/search/hash.c), and tests compare them element by element.  Stands after
  * simd.h.  All arrays are of int64_t. */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H

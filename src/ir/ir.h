@@ -123,8 +123,8 @@ struct Axis {
     unsigned flags;
     Var *var; /* its own variable; the parent is the parent axis' own variable */
     /* Made by a pass: its entries are those of this axis, ordered by coordinate from_k; its
-     * coordinates are theirs, and where they were (lower/reroot.c, run/plan.c).  Or, where from_k
-     * is an AxisFrom, the last of a family that has them in parts (lower/parts.c).  Or NULL. */
+     * coordinates are theirs, and where they were (lower/positions/transpose.c, run/plan.c).  Or, where from_k
+     * is an AxisFrom, the last of a family that has them in parts (lower/split/reductions.c).  Or NULL. */
     Axis *from;
     int from_k;
     const char *format; /* FROM_FORMAT: the text of its use, and the number of the part (format/) */
@@ -205,7 +205,7 @@ typedef struct Stmt { /* one domain; none of its assigns reads what another writ
     Var **bind; /* outermost first; a parent's variable before its children's */
     Assign *assign;
     Place place;
-    bool in_order; /* set by a pass: the first variable stays the outermost (lower/reroot.c) */
+    bool in_order; /* set by a pass: the first variable stays the outermost (lower/positions/transpose.c) */
 } Stmt;
 
 typedef struct Decl { /* declarations in the order of the text; one of the two */

@@ -113,7 +113,7 @@ Buf *loop_coord(Prog *, Axis *, int k);
 Type loop_type(const Prog *, const Axis *, int k);
 Buf *loop_table(Prog *, const char *name, const int64_t *v, int64_t n);
 /* The table that `lookup` asks where a parent has more than a few entries: LOOP_MAP in of_k.
- * lower/map.c says what is in it. */
+ * lower/search/hash.c says what is in it. */
 enum { LOOP_MAP = -2, LOOP_FEW = 32 };
 Buf *loop_map(Prog *, Axis *);
 /* Tuples of the places full[0..n) before each position of full[place]: see LaySlot.before. */

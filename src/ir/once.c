@@ -7,7 +7,7 @@
  *   - no two instances can name the same element: nothing is left to test (ONCE_PROVEN);
  *   - two instances name the same element for certain: the program is refused here;
  *   - only the data can tell, as in Y[c(e)] = X[e]: the run tests it (ONCE_TESTED).  Interpreter
- *     and kernels (lower/positions.c) then refuse a second write in the same way.
+ *     and kernels (lower/positions/statements.c) then refuse a second write in the same way.
  *
  * One statement is proven when the element tells the position of every variable, or when all
  * combinations of the variables that it does not tell are constants and are tried.  Statements that

@@ -58,7 +58,7 @@ out "z2: Z[b, sz(p2), u] += c2[q2]"
 # they are slow and lose digits.
 summed_in_memory() {
     weft tp 128x0e+128x1o+128x2e 0e+1o+2e+3o 0e+1o+2e+3o --mode uvu | weft grad | weft grad | weft grad |
-        weft print --after tiles | awk '/^    (.*: )?for u in/ { inside = 1; next } /^    [^ ]/ { inside = 0 }
+        weft print --after accumulate | awk '/^    (.*: )?for u in/ { inside = 1; next } /^    [^ ]/ { inside = 0 }
             inside && /^        d3_Y\[/ { n++ } /d3_Y\[.*\+=/ { all++ } END { print n + 0, (all > 0) }'
 }
 try "a third derivative" 0 summed_in_memory
@@ -118,7 +118,7 @@ END
 # What an entry has for all its channels is on a stack: many values make shorter tiles.
 many='8x0e+8x1o+8x2e+8x3o+8x4e+8x5o' all=0e+1o+2e+3o+4e+5o
 weft tp --form conv $many $all $all --mode uvu --type f64 >many.weft
-try "values of an entry" 0 weft print --after segments many.weft
+try "values of an entry" 0 weft print --after factor many.weft
 out "(count + 3) / 4"
 
 try "no irreps" 1 weft irreps 2x0

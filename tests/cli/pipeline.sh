@@ -13,7 +13,7 @@ for step in "split c.e 16" "split c.t_e 16" "format E csr(); split c.e_e 2"; do
     refused=$(sed -n 's/^refused  //p' explained)
     code=0
     [ -n "$refused" ] && code=1
-    for command in "print --after steps" "print --after share" emit; do
+    for command in "print --after steps" "print --after cse" emit; do
         try "$command: $step" $code weft $command "$examples/spmm_csc.weft" --schedule "$step"
         [ $code = 0 ] || err "$refused"
     done

@@ -16,12 +16,12 @@ for schedule in "" "tile 1" "tile 0; ahead 0" "panel 2; pack 1" "  jam 0 ;"; do
     try "run with '$schedule'" 0 weft run spmm.weft --schedule "$schedule" $data
     same right.txt
 done
-try "print with a schedule" 0 weft print --after panels --schedule "panel 3; pack 1" spmm.weft
+try "print with a schedule" 0 weft print --after panel --schedule "panel 3; pack 1" spmm.weft
 out "phase B.pack for"
 out "(f + 2) / 3"
-try "options in any order" 0 weft print spmm.weft --schedule "tile 4" --after tiles
+try "options in any order" 0 weft print spmm.weft --schedule "tile 4" --after accumulate
 out " by 4"
-weft print --after share --schedule "panel 3; pack 1" spmm.weft >shared.weft
+weft print --after cse --schedule "panel 3; pack 1" spmm.weft >shared.weft
 try "the text runs" 0 weft run shared.weft $data
 same right.txt
 try "emit with a schedule" 0 weft emit spmm.weft --schedule "panel 3; pack 1"
@@ -30,7 +30,7 @@ graph=uniform:n=60:nnz=300
 try "bench with a schedule" 0 weft bench --seconds 0 "spmm:$graph:k=9:sched=panel 4; pack 1:t=2"
 out "sched=panel 4; pack 1"
 
-for command in "run spmm.weft" "print --after tiles spmm.weft" "emit spmm.weft"; do
+for command in "run spmm.weft" "print --after accumulate spmm.weft" "emit spmm.weft"; do
     try "$command with an unknown step" 1 weft $command --schedule "tiles 8"
     err 'there is no schedule step tiles; `weft list steps` shows them'
     try "$command with a number out of range" 1 weft $command --schedule "tile 65"
@@ -137,8 +137,8 @@ v: V[e, k] += Y[e]
 z: Z[e] += V[e, k]
 u: U[i, k] += V[e, k]
 end
-try "rows that a scheduled phase reads" 0 weft print --after within --schedule "split u.k 2" rows.weft
+try "rows that a scheduled phase reads" 0 weft print --after fuse_entries --schedule "split u.k 2" rows.weft
 out "            V[e, k] += Y[e]"
-try "rows that nothing else reads" 0 weft print --after within --schedule "split z.k 2" rows.weft
+try "rows that nothing else reads" 0 weft print --after fuse_entries --schedule "split z.k 2" rows.weft
 out "            V[e, k] += Y[e]"
 finish

@@ -26,13 +26,13 @@ for pass in $(weft list passes | cut -d' ' -f1); do
     try "$pass runs" 0 weft run $pass.weft $data
     same right.txt
 done
-for pass in loops share; do
+for pass in flatten cse; do
     try "$pass from the text of positions" 0 weft print --after $pass positions.weft
     same $pass.weft
 done
-try "a pass that is over" 1 weft print --after positions loops.weft
+try "a pass that is over" 1 weft print --after positions flatten.weft
 err "the program is at stage loops already, and positions needs stage coordinates"
-try "no derivative of a tree" 1 weft grad loops.weft
+try "no derivative of a tree" 1 weft grad flatten.weft
 err "spmm is at stage loops; the derivative is taken before that"
 
 cat >race.weft <<'END'
@@ -62,13 +62,13 @@ err "<stdin>:4:5: error: y: every iteration of the phase writes the same element
 for program in "$here"/examples/*.weft; do
     name=$(basename "$program" .weft)
     weft print --after positions "$program" >p.weft
-    weft print --after share "$program" >s.weft
+    weft print --after cse "$program" >s.weft
     for text in p.weft s.weft; do
         try "$name: $text checks" 0 weft check $text
         try "$name: $text prints as it is" 0 weft print $text
         same $text
     done
-    try "$name: from one to the other" 0 weft print --after share p.weft
+    try "$name: from one to the other" 0 weft print --after cse p.weft
     same s.weft
 done
 finish

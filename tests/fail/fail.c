@@ -281,7 +281,7 @@ SCENARIO(a_program_is_printed_after_a_pass_and_read_again)
     weft_prog *later;
 
     parse(w, spmv);
-    DO(weft_prog_print_after(w->prog, "share", &text));
+    DO(weft_prog_print_after(w->prog, "cse", &text));
     DO(weft_prog_parse(w->ctx, "later", text, strlen(text), &later));
     DO(weft_prog_check(later));
 }

@@ -218,7 +218,7 @@ static void compare_axis(Pair *p, const Prog *q, const Env *env, const Axis *a)
                           &env->coord[a->id][k]);
     if (a->extent == X_BUILT)
         return;
-    map = lower_map(&p->arena, q, env, a);
+    map = lower_hash_table(&p->arena, q, env, a);
     compare_array(p, a->name, "find_map", &map);
 }
 
@@ -230,7 +230,7 @@ static void compare_plan(Pair *p)
     Env *env;
 
     memcpy(y.folder, p->x.folder, sizeof y.folder);
-    if (weft_prog_print_after(p->x.prog, "share", &text) != WEFT_OK ||
+    if (weft_prog_print_after(p->x.prog, "cse", &text) != WEFT_OK ||
         weft_prog_parse(y.ctx, "loops", text, strlen(text), &y.prog) != WEFT_OK ||
         weft_args_new(y.prog, &y.args) != WEFT_OK) {
         fail(p, "the loops as text:", weft_message(y.ctx));

@@ -41,22 +41,22 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
         narrow(s->prog, data_bind(a, s->in, s->prog));
     strides_set(a, s);
     if (s->seed % 5 != 0) /* keeps the order of every sum */
-        lower_reroot(s->prog);
+        lower_transpose(s->prog);
     k = lower_positions(s->prog);
     ir_check(s->prog);
     lower_unroll(k);
     if ((s->exact || s->tolerance > 0) && s->seed % 37 != 0)
-        lower_within(k);
+        lower_fuse_entries(k);
     if ((s->exact || s->tolerance > 0) && s->seed % 11 != 0)
-        lower_parts(k);
-    lower_loops(k);
+        lower_split_sums(k);
+    lower_flatten(k);
     ir_check(s->prog);
     lower_unroll(k);
     if (s->seed % 7 != 0)
-        lower_checks(k);
+        lower_hoist(k);
     if (s->seed % 13 != 0) {
-        lower_merges(k);
-        lower_maps(k);
+        lower_gallop(k);
+        lower_hash(k);
     }
     if (s->exact || s->tolerance > 0) {
         LowerTile how = { .bytes = all->bytes,
@@ -65,41 +65,41 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
                           .sweep = (const int[]){ 8, 0, 1, 3 }[s->seed / 4 % 4] };
 
         if (s->seed % 13 != 0)
-            lower_joins(k);
+            lower_fuse_sums(k);
         if (all->bytes > 0 && s->seed % 29 != 0)
-            lower_segments(k, how);
+            lower_factor(k, how);
         if (all->bytes > 0 && s->seed % 17 != 0)
-            lower_tiles(k, how);
+            lower_accumulate(k, how);
         if (s->seed % 29 != 0)
-            lower_keeps(k);
+            lower_accumulate_outer(k);
         if (s->seed % 19 != 0)
-            lower_begins(k);
+            lower_init_registers(k);
         if (s->seed % 31 != 0)
-            lower_firsts(k);
+            lower_init_stores(k);
         if (s->seed % 13 != 0)
-            lower_batches(k, all->bytes);
+            lower_batch(k, all->bytes);
         if (s->seed % 23 != 0)
-            lower_row_tiles(k, how);
-        lower_panels(k, s->seed % 4 == 1 ? 8 : s->seed % 4 == 2 ? 3 : 0, s->seed % 5 != 0);
+            lower_block_rows(k, how);
+        lower_panel(k, s->seed % 4 == 1 ? 8 : s->seed % 4 == 2 ? 3 : 0, s->seed % 5 != 0);
         if (all->bytes > 0)
-            lower_vectors(k, all->bytes);
+            lower_vectorize(k, all->bytes);
         if (s->seed % 5 != 1)
-            lower_together(k);
-        lower_blocks(k);
+            lower_fuse_straight(k);
+        lower_combine(k);
         if (all->bytes > 0 && s->seed % 11 != 1)
-            lower_items(k, all->bytes);
+            lower_vectorize_outer(k, all->bytes);
         if (s->seed % 7 != 0)
-            lower_meets(k);
-        lower_ahead(k, s->seed % 2 == 0 ? 4096 : 64);
-        lower_next(k, s->seed % 2 == 0 ? 64 : 0);
+            lower_fuse_rows(k);
+        lower_prefetch_gathers(k, s->seed % 2 == 0 ? 4096 : 64);
+        lower_prefetch_rows(k, s->seed % 2 == 0 ? 64 : 0);
         if (s->seed % 3 == 1)
-            lower_streams(k, s->seed % 2 == 0 ? 1 : 256);
+            lower_stream(k, s->seed % 2 == 0 ? 1 : 256);
         if (s->seed % 3 != 0)
-            lower_jams(k, s->seed % 2 == 0 ? 16 : 32);
+            lower_jam(k, s->seed % 2 == 0 ? 16 : 32);
     }
     if ((s->exact || s->tolerance > 0) && s->seed % 3 == 2) /* of exact data nothing is lost */
         lower_compensate(k, all->bytes);
-    lower_shared(k);
+    lower_cse(k);
     ir_check(s->prog);
     for (int i = 0; i < k->n && all->plant != NULL; i++) {
         Memo memo = { 0 };

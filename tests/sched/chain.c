@@ -158,8 +158,8 @@ void chain_to_loops(Prog *p)
 {
     Kernel k = { .p = p, .phase = (Node **)p->phase, .n = p->nphase, .cap = p->nphase };
 
-    lower_loops(&k);
-    lower_checks(&k);
+    lower_flatten(&k);
+    lower_hoist(&k);
 }
 
 void chain_random(Arena *a, Rng *r, Chain *c)

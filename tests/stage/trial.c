@@ -175,11 +175,11 @@ static Prog *check_text(Run *r, Prog *p, Plant plant)
 /* Passes that add or multiply in another order are for programs whose numbers do not round. */
 static bool is_for_us(const Run *r, const Pass *s)
 {
-    bool changes_sums = strcmp(s->name, "vectors") == 0 || strcmp(s->name, "blocks") == 0 ||
-                        strcmp(s->name, "parts") == 0 || strcmp(s->name, "tiles") == 0 ||
-                        strcmp(s->name, "segments") == 0;
+    bool changes_sums = strcmp(s->name, "vectorize") == 0 || strcmp(s->name, "combine") == 0 ||
+                        strcmp(s->name, "split_sums") == 0 || strcmp(s->name, "accumulate") == 0 ||
+                        strcmp(s->name, "factor") == 0;
 
-    if (strcmp(s->name, "reroot") == 0)
+    if (strcmp(s->name, "transpose") == 0)
         return r->t->rerooted;
     return r->t->exact || !changes_sums;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * lower/compensate.c: sums of many terms of unequal size, as exact as one rounding allows where
+ * lower/finish/compensate.c: sums of many terms of unequal size, as exact as one rounding allows where
  * they are compensated, and not where they are not. */
 #include "unit/layer_bed.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * lower/parts.c, api/parts.c: long rows and long sums, with what counts as long set low, against
+ * lower/split/reductions.c, api/parts.c: long rows and long sums, with what counts as long set low, against
  * the interpreter and on several numbers of threads. */
 #include "unit/kernel_bed.h"
 

@@ -264,7 +264,7 @@ TEST(the_schedule_of_a_program_is_that_of_its_text_and_its_kernels)
     open_prog(spmm);
     BAD(weft_prog_schedule(prog, "tile"), WEFT_E_ARG, "tile takes a number from 0 to 64");
     OK(weft_prog_schedule(prog, "tile 2; panel 1; pack 1"));
-    OK(weft_prog_print_after(prog, "panels", &text));
+    OK(weft_prog_print_after(prog, "panel", &text));
     CHECK_HAS(text, " by 2\n");
     CHECK_HAS(text, "phase B.pack for");
     OK(weft_prog_emit(prog, "c", WEFT_SOURCE, &text));
@@ -273,7 +273,7 @@ TEST(the_schedule_of_a_program_is_that_of_its_text_and_its_kernels)
     OK(weft_kernel_source(kernel, &text));
     CHECK_HAS(text, "a_B_pack");
     OK(weft_prog_schedule(prog, NULL));
-    OK(weft_prog_print_after(prog, "panels", &text));
+    OK(weft_prog_print_after(prog, "panel", &text));
     CHECK(strstr(text, "B.pack") == NULL);
     bind_csr();
     OK(weft_kernel_run(kernel, args)); /* whose schedule is its own */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * lower/inside.c, range.c, tree.c, offset.c: what passes may conclude from the loops around an
+ * lower/facts/exists.c, range.c, tree.c, offset.c: what passes may conclude from the loops around an
  * expression.  A wrong yes is a kernel that reads outside; a wrong no is slower code only. */
 #include "lower/lower_int.h"
 #include "unit/ir_bed.h"

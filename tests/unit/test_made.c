@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * lower/made.c, flat.c: which temporaries are made in the sweeps that read them, and which stay;
+ * lower/edges/recompute.c, flat.c: which temporaries are made in the sweeps that read them, and which stay;
  * which loops are one range.  A wrong yes is a wrong result; a wrong no is slower code only. */
 #include "unit/rows_bed.h"
 
@@ -72,14 +72,14 @@ static const RowsCase made[] = {
 
 static bool is_gone(const char *body, LowerTile how)
 {
-    return rows_are_gone(lower_segments, HEAD, body, how);
+    return rows_are_gone(lower_factor, HEAD, body, how);
 }
 
 TEST(rows_are_made_in_sweeps_where_nothing_else_reads_them)
 {
     LowerTile how = { .bytes = 32, .registers = 8, .all = 16, .sweep = 8 };
 
-    rows_check(lower_segments, HEAD, made, sizeof made / sizeof *made, how);
+    rows_check(lower_factor, HEAD, made, sizeof made / sizeof *made, how);
 }
 
 TEST(rows_stay_where_tiles_of_them_are_large)

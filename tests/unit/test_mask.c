@@ -198,7 +198,7 @@ TEST(programs_of_attention_keep_no_scores_in_memory)
         ctx = weft_ctx_new();
         OK(weft_prog_op(ctx, spec[i], &prog));
         OK(weft_prog_check(prog));
-        OK(weft_prog_print_after(prog, "meets", &text));
+        OK(weft_prog_print_after(prog, "fuse_rows", &text));
         CHECK_HAS(text, " S.work1[");
         CHECK_HAS(text, " T.work1[");
         CHECK(strstr(text, "phase S.init") == NULL && strstr(text, "phase T.init") == NULL);

@@ -70,7 +70,7 @@ TEST(every_operator_in_every_form_has_a_meaning_and_a_gradient)
             OK(weft_prog_grad(prog, NULL, &grad));
             OK(weft_prog_check(grad));
             if (k < 96) /* what is lowered does not depend on the type */
-                OK(weft_prog_print_after(prog, "loops", &text));
+                OK(weft_prog_print_after(prog, "flatten", &text));
             weft_prog_free(grad);
             weft_prog_free(prog);
         }

@@ -13,11 +13,11 @@ static void try_spec(const char *spec, bool grad)
 
     OK(weft_prog_op(ctx, spec, &prog));
     OK(weft_prog_check(prog));
-    OK(weft_prog_print_after(prog, "loops", &text));
+    OK(weft_prog_print_after(prog, "flatten", &text));
     if (grad) {
         OK(weft_prog_grad(prog, NULL, &d));
         OK(weft_prog_check(d));
-        OK(weft_prog_print_after(d, "loops", &text));
+        OK(weft_prog_print_after(d, "flatten", &text));
         weft_prog_free(d);
     }
     weft_prog_free(prog);

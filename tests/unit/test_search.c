@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * lower/merge.c, lower/map.c, emit/emit_find.c: entries that kernels search for, against sums over
+ * lower/search/gallop.c, lower/search/hash.c, emit/emit_find.c: entries that kernels search for, against sums over
  * dense matrices.  The trees that the passes give are in tests/golden/merges.txt and maps.txt. */
 #include "unit/kernel_bed.h"
 
@@ -321,7 +321,7 @@ TEST(searches_of_every_kind_are_interpreted_alike)
     weft_prog *later;
 
     open_prog(AXES UNION);
-    text = after("maps");
+    text = after("hash");
     CHECK_HAS(text, "near(K, K.start[i], K.start[i + 1], c)");
     CHECK_HAS(text, "near(F, 0, nf, i, c)");
     CHECK_HAS(text, "lookup(E, 0, ne, i, c)");
@@ -344,8 +344,8 @@ TEST(later_passes_leave_a_search_as_it_is)
     open_prog("program p(m, n)\naxis I = m, J = compressed(I, n) sorted\n"
               "axis K = n : c < n sorted unique\nf64 B[K], X[n], Y[I, J]\n"
               "y: Y[i, j] = B[j] * X[j]\n");
-    CHECK_HAS(after("merges"), "near(K, 0, n, J.coord[j])");
-    CHECK_HAS(after("share"), "near(K, 0, n, v)");
+    CHECK_HAS(after("gallop"), "near(K, 0, n, J.coord[j])");
+    CHECK_HAS(after("cse"), "near(K, 0, n, v)");
     close_prog();
 }
 
@@ -355,7 +355,7 @@ TEST(the_table_of_a_lookup_is_made_by_emitted_text)
     const char *text, *source;
 
     open_prog(AXES UNION);
-    text = after("maps");
+    text = after("hash");
     OK(weft_prog_parse(ctx, "maps", text, strlen(text), &later));
     OK(weft_prog_emit(later, "c", WEFT_SOURCE, &source));
     CHECK_HAS(source, "= weft_map_new(h, ");

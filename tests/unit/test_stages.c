@@ -20,7 +20,7 @@ TEST(a_program_is_printed_after_each_pass)
     for (int i = 0; (pass = weft_list("passes", i, NULL)) != NULL; i++)
         CHECK_HAS(after(prog, pass), "program spmm(m, n, f)");
     CHECK_HAS(after(prog, "positions"), "            C[i, k] += A[j] * B[J.coord[j], k]\n");
-    CHECK_HAS(after(prog, "loops"), "            C[i * f + k] += A[j] * B[J.coord[j] * f + k]\n");
+    CHECK_HAS(after(prog, "flatten"), "            C[i * f + k] += A[j] * B[J.coord[j] * f + k]\n");
     close_prog();
 }
 
@@ -29,7 +29,7 @@ TEST(the_program_itself_stays_as_it_is)
     const char *text;
 
     open_prog(spmm);
-    after(prog, "share");
+    after(prog, "cse");
     OK(weft_prog_print(prog, &text));
     CHECK_HAS(text, "c: C[i, k] += A[i, j] * B[j, k]\n");
     CHECK(strstr(text, "stage") == NULL);
@@ -68,7 +68,7 @@ TEST(a_tree_that_was_read_is_interpreted_by_a_kernel_too)
     const char *text;
 
     open_prog(spmm);
-    text = after(prog, "loops");
+    text = after(prog, "flatten");
     OK(weft_prog_parse(ctx, NULL, text, strlen(text), &later));
     OK(weft_kernel_compile(later, &kernel));
     OK(weft_kernel_info(kernel, &info));
@@ -88,13 +88,13 @@ TEST(passes_go_on_from_the_stage_of_the_text)
     char kept[2000];
 
     open_prog(spmm);
-    all = after(prog, "share");
+    all = after(prog, "cse");
     snprintf(kept, sizeof kept, "%s", all);
     text = after(prog, "positions");
     OK(weft_prog_parse(ctx, NULL, text, strlen(text), &later));
-    CHECK_STR(after(later, "share"), kept);
-    BAD(weft_prog_print_after(later, "reroot", &text), WEFT_E_ARG,
-        "the program is at stage positions already, and reroot needs stage coordinates");
+    CHECK_STR(after(later, "cse"), kept);
+    BAD(weft_prog_print_after(later, "transpose", &text), WEFT_E_ARG,
+        "the program is at stage positions already, and transpose needs stage coordinates");
     CHECK(text == NULL);
     close_prog();
 }
@@ -107,14 +107,14 @@ TEST(a_pass_has_a_name_and_a_program_that_it_can_take)
     BAD(weft_prog_print_after(prog, "lunch", &text), WEFT_E_ARG,
         "there is no pass lunch; `weft list passes` shows them");
     BAD(weft_prog_print_after(prog, NULL, &text), WEFT_E_ARG, "the name of the pass");
-    BAD(weft_prog_print_after(prog, "loops", NULL), WEFT_E_ARG, "out");
-    CHECK_EQ(weft_prog_print_after(NULL, "loops", &text), WEFT_E_ARG);
+    BAD(weft_prog_print_after(prog, "flatten", NULL), WEFT_E_ARG, "out");
+    CHECK_EQ(weft_prog_print_after(NULL, "flatten", &text), WEFT_E_ARG);
     close_prog();
     open_prog("program u(m)\naxis I = m, E(I) = 2 : a = i + e, b = e, c = e, d = e, f = e, g = e, h "
               "= e, k = e, l = e, n = e, o = e, p = e, q = e, r = e, s = e, t = e unique\n"
               "f64 A[I, E], Y[I]\n"
               "y: Y[i] = A[i, (i, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)]\n");
-    BAD(weft_prog_print_after(prog, "loops", &text), WEFT_E_LIMIT, "is only interpreted");
+    BAD(weft_prog_print_after(prog, "flatten", &text), WEFT_E_LIMIT, "is only interpreted");
     close_prog();
 }
 
@@ -126,7 +126,7 @@ TEST(a_program_without_meaning_goes_through_no_pass)
     weft_ctx_free(ctx);
     ctx = weft_ctx_new();
     OK(weft_prog_parse(ctx, "t.weft", wrong, strlen(wrong), &prog));
-    BAD(weft_prog_print_after(prog, "loops", &text), WEFT_E_CHECK, "Y is written with += here");
+    BAD(weft_prog_print_after(prog, "flatten", &text), WEFT_E_CHECK, "Y is written with += here");
     close_prog();
 }
 
@@ -135,7 +135,7 @@ TEST(sums_of_the_program_keep_their_order)
 {
     open_prog("program p(m)\ni64 Y[m]\n"
               "y: for i in m: Y[i] = i + 9223372036854775807 + -9223372036854775807\n");
-    CHECK_HAS(after(prog, "loops"), "check fits(i + 9223372036854775807 + -9223372036854775807)");
+    CHECK_HAS(after(prog, "flatten"), "check fits(i + 9223372036854775807 + -9223372036854775807)");
     close_prog();
 }
 
@@ -144,7 +144,7 @@ TEST(constants_whose_sum_overflows_are_left_apart)
 {
     open_prog("program p(m)\nf64 X[m], Y[m]\ny: for i in m: Y[i] = "
               "X[i + 9223372036854775807 + 5 - 9223372036854775807]\n");
-    CHECK_HAS(after(prog, "loops"), "X[i + 9223372036854775807 + 5 - 9223372036854775807]");
+    CHECK_HAS(after(prog, "flatten"), "X[i + 9223372036854775807 + 5 - 9223372036854775807]");
     close_prog();
 }
 
@@ -154,7 +154,7 @@ TEST(a_tree_has_no_derivative)
     const char *text;
 
     open_prog(spmm);
-    text = after(prog, "loops");
+    text = after(prog, "flatten");
     OK(weft_prog_parse(ctx, NULL, text, strlen(text), &later));
     BAD(weft_prog_grad(later, NULL, &d), WEFT_E_CHECK, "spmm is at stage loops; the derivative is");
     close_prog();

@@ -31,7 +31,7 @@ static void to_loops(Bed *b)
 {
     Kernel k = { .p = b->p, .phase = (Node **)b->p->phase, .n = b->p->nphase };
 
-    CHECK_EQ(CATCH(&b->err, lower_loops(&k)), ST_OK);
+    CHECK_EQ(CATCH(&b->err, lower_flatten(&k)), ST_OK);
 }
 
 /* The last phases of the program after the steps, from the one with this label on. */

@@ -172,7 +172,7 @@ TEST(a_tile_is_for_a_machine)
 
     bed_open(&b);
     bed_read(&b, spmm);
-    CHECK_EQ(CATCH(&b.err, k = *lower_positions(b.p); lower_loops(&k)), ST_OK);
+    CHECK_EQ(CATCH(&b.err, k = *lower_positions(b.p); lower_flatten(&k)), ST_OK);
     CHECK_EQ(step_lines(b.p, "tensorize c.i", &line), 1);
     CHECK_EQ(CATCH(&b.err, step_apply(b.p, line, NULL)), ST_ARG);
     CHECK_HAS(b.err.msg, "no machine is known to have registers for it");

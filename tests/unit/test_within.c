@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * lower/within.c, used.c: which rows of entries are used where they are made, and which stay an
+ * lower/fuse/entries.c, used.c: which rows of entries are used where they are made, and which stay an
  * array of all entries.  A wrong yes is a wrong result; a wrong no costs memory only. */
 #include "unit/rows_bed.h"
 
@@ -92,13 +92,13 @@ static const RowsCase cases[] = {
 
 static void lower_all(Kernel *k, LowerTile how)
 {
-    lower_within(k);
+    lower_fuse_entries(k);
     loop_check(k->p);
-    lower_parts(k);
+    lower_split_sums(k);
     loop_check(k->p);
-    lower_loops(k);
+    lower_flatten(k);
     loop_check(k->p);
-    lower_segments(k, how);
+    lower_factor(k, how);
     loop_check(k->p);
 }
 
@@ -132,7 +132,7 @@ static bool is_tiled(const char *body, LowerTile how)
 
     bed_open(&b);
     k = rows_kernel(&b, LOOPS, body);
-    if (CATCH(&b.err, lower_segments(&k, how); loop_check(k.p);
+    if (CATCH(&b.err, lower_factor(&k, how); loop_check(k.p);
               tiled = !rows_has_array(k.p, "W.work1")) != ST_OK)
         test_fail(__FILE__, __LINE__, "%s\n%s", b.err.msg, body);
     bed_close(&b);
@@ -184,7 +184,7 @@ static int parts_of(const char *sums)
              "phase s\n    for i in 0..m\n        for e in E.start[i]..E.start[i + 1]\n"
              "            for u in 0..8\n%s", sums);
     k = rows_kernel(&b, HEAD, body);
-    if (CATCH(&b.err, lower_parts(&k); loop_check(k.p); n = k.n) != ST_OK)
+    if (CATCH(&b.err, lower_split_sums(&k); loop_check(k.p); n = k.n) != ST_OK)
         test_fail(__FILE__, __LINE__, "%s\n%s", b.err.msg, body);
     bed_close(&b);
     return n;

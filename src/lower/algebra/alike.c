@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * Loops of several statements over the same piece of a relation become one path, so that one draft
- * (lower/factor.c) is made for all their sums: what the gradient by one operand sums up serves the
+ * (algebra/draft.c) is made for all their sums: what the gradient by one operand sums up serves the
  * others.  They are told by an element that no statement reads in two of its loops. */
 #include "lower/algebra/factor_int.h"
 
@@ -76,7 +76,7 @@ static int likes_of(const Like *l, int i, int *out)
             while (at > 0 && out[at - 1] > r->path[k])
                 at--;
             if (r->path[k] <= i || (at > 0 && out[at - 1] == r->path[k]) ||
-                !lower_segment_range(x, &l->path[r->path[k]]))
+                !lower_factor_range(x, &l->path[r->path[k]]))
                 continue;
             for (int m = n++; m > at; m--)
                 out[m] = out[m - 1];
@@ -99,7 +99,7 @@ static Node *one_loop(Prog *p, const Path *a, const Path *b)
 
 static void draft(Segments *s, Path *path)
 {
-    path->draft = lower_draft(s->p, &path->f, lower_segment_turns(s, path->loop));
+    path->draft = lower_draft(s->p, &path->f, lower_factor_turns(s, path->loop));
 }
 
 /* The path with all that are like it, where that takes fewer operations. */
@@ -112,7 +112,7 @@ static Path with_likes(Like *l, int i, bool *gone)
     for (int m = 0; m < count; m++) {
         int k = member[m];
 
-        if (gone[k] || !lower_segment_path(l->s, one_loop(l->s->p, &all, &l->path[k]), &more))
+        if (gone[k] || !lower_factor_path(l->s, one_loop(l->s->p, &all, &l->path[k]), &more))
             continue;
         all = more;
         cost += l->path[k].f.cost;
@@ -127,7 +127,7 @@ static Path with_likes(Like *l, int i, bool *gone)
     return all;
 }
 
-int lower_segment_likes(Segments *s, Path *path, int n)
+int lower_factor_alike(Segments *s, Path *path, int n)
 {
     Like l = { .s = s, .path = path, .n = n };
     bool *gone = arena_array(s->p->arena, n, sizeof *gone);

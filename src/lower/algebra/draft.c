@@ -256,7 +256,7 @@ static int build(Draft *d, const Piece *t, int n, const Way *w)
     return w->inner != NULL ? by_inner(d, t, n, w) : plain(d, t, n, w);
 }
 
-/* What tells like factors: the array; of sums (lower/bundle.c) the type of what they are of, as
+/* What tells like factors: the array; of sums (algebra/pairs.c) the type of what they are of, as
  * they are neither's. */
 static const void *class_of(const Expr *e)
 {
@@ -464,7 +464,7 @@ Draft *lower_draft(Prog *p, Factored *f, double turns)
 {
     Factored bundled = *f;
     Draft *d = draft(p, f, turns), *other;
-    int more = lower_bundle(p, &bundled);
+    int more = lower_pair_sums(p, &bundled);
 
     if (more == 0)
         return d;

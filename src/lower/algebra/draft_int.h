@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Sums of products in an innermost loop: what segment.c and the two files of algebra share. */
+ * Sums of products in an innermost loop: what algebra/factor.c and the two files of algebra
+ * share. */
 #ifndef WEFT_FACTOR_INT_H
 #define WEFT_FACTOR_INT_H
 
@@ -9,7 +10,8 @@
 
 enum { FACTOR_MOST = 4, FACTOR_TERMS = 128 }; /* factors of a term, terms of an element */
 
-/* poly.c: c * f[0] * f[1] * ...: c does not change in the loop (NULL: it is 1), each f does. */
+/* algebra/expand.c: c * f[0] * f[1] * ...: c does not change in the loop (NULL: it is 1), each f
+ * does. */
 typedef struct Term {
     Expr *c;
     int n;
@@ -25,7 +27,7 @@ typedef struct Poly {
  * holds.  False: it is none, or too long a one. */
 bool lower_expand(Prog *, Expr *value, Type, Local *loop, Memo *uses, Poly *out);
 
-/* factor.c: elements that a loop adds to, and what it adds in each iteration. */
+/* algebra/draft.c: elements that a loop adds to, and what it adds in each iteration. */
 typedef struct Sum {
     Expr *cell;
     const char *label;
@@ -49,9 +51,9 @@ typedef struct Factored {
     int cost;    /* operations an iteration */
 } Factored;
 
-/* bundle.c: sums of products that several terms have become factors of them; the operations that
- * these take.  Terms are copies. */
-int lower_bundle(Prog *, Factored *);
+/* algebra/pairs.c: sums of products that several terms have become factors of them; the
+ * operations that these take.  Terms are copies. */
+int lower_pair_sums(Prog *, Factored *);
 
 /* Gives values with few operations; `turns` is how often the loop runs in vectors.  Factors that do
  * not change in the loop are passed through `fixed`. */

@@ -10,7 +10,7 @@
 /* Operations of a segment: what compilers are soon done with.  Registers that live all the time. */
 enum { MOST_OPERATIONS = 400, MOST_PARTS = 16, USUAL_TRIPS = 64 };
 
-Type lower_segment_type(const Node *loop)
+Type lower_factor_type(const Node *loop)
 {
     return loop->nbody > 0 && loop->body[0]->kind == N_STORE ? (Type)loop->body[0]->out->type
                                                              : T_none;
@@ -23,7 +23,7 @@ static bool is_sum(Segments *s, const Node *n, Type type, Local *loop)
     return n->kind == N_STORE && n->op == A_ADD && n->nat == 0 && n->out->op == OP_cell &&
            n->out->buf->type == type && (type == T_f32 || type == T_f64) &&
            loop_index(n->out->arg[0], loop, &x) &&
-           lower_is_kept(s->p, s->phase, n->value, s->kept);
+           lower_is_invariant(s->p, s->phase, n->value, s->kept);
 }
 
 /* Either the same element, or surely another one. */
@@ -130,24 +130,24 @@ static bool is_safe(Segments *s, const Path *path)
 }
 
 /* How often the loop runs, in lanes. */
-double lower_segment_turns(const Segments *s, const Node *n)
+double lower_factor_turns(const Segments *s, const Node *n)
 {
     bool known = n->lo->op == OP_int && n->hi->op == OP_int;
     int64_t trips = known ? n->hi->i - n->lo->i : USUAL_TRIPS;
-    int64_t lanes = s->how.bytes / ir_type[lower_segment_type(n)].bytes;
+    int64_t lanes = s->how.bytes / ir_type[lower_factor_type(n)].bytes;
 
     return (double)((trips + lanes - 1) / lanes);
 }
 
-bool lower_segment_path(Segments *s, const Node *n, Path *path)
+bool lower_factor_path(Segments *s, const Node *n, Path *path)
 {
-    Type type = n->kind == N_FOR ? lower_segment_type(n) : T_none;
+    Type type = n->kind == N_FOR ? lower_factor_type(n) : T_none;
     Memo uses = { 0 };
 
     *path = (Path){ .loop = n };
     if (n->kind != N_FOR || n->how != FOR_SERIAL || n->lanes > 1 || n->nbody == 0 ||
-        !lower_is_kept(s->p, s->phase, n->lo, s->kept) ||
-        !lower_is_kept(s->p, s->phase, n->hi, s->kept))
+        !lower_is_invariant(s->p, s->phase, n->lo, s->kept) ||
+        !lower_is_invariant(s->p, s->phase, n->hi, s->kept))
         return false;
     path->f.sum = arena_array(s->p->arena, n->nbody, sizeof *path->f.sum);
     for (int i = 0; i < n->nbody; i++)
@@ -158,13 +158,13 @@ bool lower_segment_path(Segments *s, const Node *n, Path *path)
     return look_at(s, path) && is_safe(s, path);
 }
 
-bool lower_segment_range(const Path *a, const Path *b)
+bool lower_factor_range(const Path *a, const Path *b)
 {
     return a->loop->lo == b->loop->lo && a->loop->hi == b->loop->hi &&
-           lower_segment_type(a->loop) == lower_segment_type(b->loop);
+           lower_factor_type(a->loop) == lower_factor_type(b->loop);
 }
 
-bool lower_segment_shares(const Path *a, const Path *b)
+bool lower_factor_shares(const Path *a, const Path *b)
 {
     for (int i = 0; i < a->nmoving; i++)
         for (int k = 0; k < b->nmoving; k++)
@@ -201,11 +201,11 @@ static bool may_join(const Group *g, const Path *path)
 {
     bool shares = false;
 
-    if (!lower_segment_range(g->path[0], path) || g->cost + path->f.cost > MOST_OPERATIONS ||
+    if (!lower_factor_range(g->path[0], path) || g->cost + path->f.cost > MOST_OPERATIONS ||
         g->parts + new_parts(g, path) > MOST_PARTS)
         return false;
     for (int i = 0; i < g->n && !shares; i++)
-        shares = lower_segment_shares(g->path[i], path);
+        shares = lower_factor_shares(g->path[i], path);
     return shares;
 }
 
@@ -248,10 +248,10 @@ static bool fill_windows(const Group *g, const Node *loop)
     return filled;
 }
 
-int lower_segment_lanes(const Group *g)
+int lower_factor_lanes(const Group *g)
 {
     const Node *n = g->path[0]->loop;
-    Type type = lower_segment_type(n);
+    Type type = lower_factor_type(n);
 
     for (int i = 0; i < g->n; i++)
         for (int k = 0; k < g->path[i]->nmoving; k++)
@@ -282,7 +282,7 @@ static Expr *fixed(void *ctx, Expr *e)
     return *known;
 }
 
-void lower_segment_store(Group *g, NodeList *to, const Sum *sum, Expr *out, Expr *value)
+void lower_factor_store(Group *g, NodeList *to, const Sum *sum, Expr *out, Expr *value)
 {
     lower_append(g->s->p, to,
                  loop_node(g->s->p, &(Node){ .kind = N_STORE,
@@ -292,7 +292,7 @@ void lower_segment_store(Group *g, NodeList *to, const Sum *sum, Expr *out, Expr
                                              .value = value }));
 }
 
-Local *lower_segment_register(Group *g, NodeList *to, const Sum *sum, int lanes, Expr *value)
+Local *lower_factor_register(Group *g, NodeList *to, const Sum *sum, int lanes, Expr *value)
 {
     Local *l = loop_local(g->s->p, NULL, (Type)sum->cell->type, lanes > 1 ? lanes : 1);
 
@@ -330,14 +330,14 @@ static void put_moving(Group *g, int i, Sum *sum)
     Expr **held = ir_memo(p, &g->s->let, sum->cell);
 
     if (earlier)
-        lower_segment_store(g, &g->body, sum, *held, sum->value);
+        lower_factor_store(g, &g->body, sum, *held, sum->value);
     else if (later)
-        *held = loop_use(p, lower_segment_register(g, &g->body, sum, g->lanes, sum->value));
+        *held = loop_use(p, lower_factor_register(g, &g->body, sum, g->lanes, sum->value));
     if (!later)
-        lower_segment_store(g, &g->body, sum, sum->cell, earlier ? *held : sum->value);
+        lower_factor_store(g, &g->body, sum, sum->cell, earlier ? *held : sum->value);
 }
 
-Expr *lower_segment_begin(Prog *p)
+Expr *lower_factor_begin(Prog *p)
 {
     return ir_real(p, -0.0);
 }
@@ -360,11 +360,11 @@ static void put_parts(Group *g, int i)
             if (!f->apart && *held != NULL) {
                 part->local = (Local *)(*held)->local;
             } else {
-                part->local = lower_segment_register(g, &g->before, sum, 1, lower_segment_begin(p));
+                part->local = lower_factor_register(g, &g->before, sum, 1, lower_factor_begin(p));
                 if (!f->apart)
                     *held = loop_use(p, part->local);
             }
-            lower_segment_store(g, &g->body, sum, loop_use(p, part->local), part->value);
+            lower_factor_store(g, &g->body, sum, loop_use(p, part->local), part->value);
         }
     }
 }
@@ -404,9 +404,9 @@ static void put_after(Group *g, int i)
 
         if (sum->moves || (!f->apart && is_whole(g, i, sum->cell)))
             continue;
-        lower_segment_store(g, &g->after, sum, sum->cell,
-                  f->apart ? of_parts(g, f, k)
-                           : loop_use(g->s->p, f->part[f->which[k][0]].local));
+        lower_factor_store(g, &g->after, sum, sum->cell,
+                           f->apart ? of_parts(g, f, k)
+                                    : loop_use(g->s->p, f->part[f->which[k][0]].local));
     }
 }
 
@@ -457,13 +457,13 @@ static void put_group(Group *g)
     Segments *s = g->s;
     Node loop = *g->path[0]->loop;
 
-    g->lanes = lower_segment_lanes(g);
+    g->lanes = lower_factor_lanes(g);
     if (stays(g)) {
         lower_append(s->p, &s->out, loop_node(s->p, &loop));
         return;
     }
     if (g->n == 1 && s->around != NULL && is_again(s, g->path[0]) && !is_strided(g->path[0]))
-        g->lanes = 0; /* in registers: tile.c */
+        g->lanes = 0; /* in registers: registers/accumulate.c */
     for (int i = 0; i < g->n; i++) {
         Path *path = g->path[i];
 
@@ -488,7 +488,7 @@ static void put_run(Segments *s, Path *path, int n)
     Path **list = arena_array(s->p->arena, n, sizeof *list);
 
     s->let = (Memo){ 0 };
-    n = lower_segment_likes(s, path, n);
+    n = lower_factor_alike(s, path, n);
     for (int i = 0; i < n; i++) {
         Group g = { .s = s, .path = list };
 
@@ -504,7 +504,7 @@ static void put_run(Segments *s, Path *path, int n)
 
 /* The loop with the variable of an earlier one of the same range, so that equal elements are one
  * expression. */
-Node *lower_segment_local(Segments *s, Node *n, const Path *path, int count)
+Node *lower_factor_local(Segments *s, Node *n, const Path *path, int count)
 {
     for (int i = 0; i < count; i++)
         if (n->kind == N_FOR && path[i].loop->lo == n->lo && path[i].loop->hi == n->hi) {
@@ -520,7 +520,7 @@ Node *lower_segment_local(Segments *s, Node *n, const Path *path, int count)
 static int turned_registers(const Segments *s, const Path *path)
 {
     int most = lower_power_below(s->how.registers / path->f.n);
-    int full = lower_power_below((int64_t)lower_segment_turns(s, path->loop));
+    int full = lower_power_below((int64_t)lower_factor_turns(s, path->loop));
 
     return most < full ? most : full;
 }
@@ -532,7 +532,7 @@ static bool reads_in_order(const Segments *s, const Path *path)
     for (int i = 0; i < path->nmoving; i++)
         if (path->moving[i]->op == OP_cell && !loop_writes(s->phase, path->moving[i]->buf) &&
             lower_mentions(s->p, path->moving[i], s->phase->local))
-            return lower_segment_turns(s, path->loop) == turned_registers(s, path);
+            return lower_factor_turns(s, path->loop) == turned_registers(s, path);
     return true;
 }
 
@@ -544,8 +544,8 @@ static bool may_turn(Segments *s, const Node *n, Path *path)
     LoopIndex x;
 
     if (n->kind != N_FOR || n->how != FOR_SERIAL || n->nbody != 1 ||
-        !lower_segment_path(s, in, path) ||
-        lower_mentions(s->p, in->lo, n->local) || lower_mentions(s->p, in->hi, n->local) ||
+        !lower_factor_path(s, in, path) || lower_mentions(s->p, in->lo, n->local) ||
+        lower_mentions(s->p, in->hi, n->local) ||
         !(is_strided(path) || (*s->turned && reads_in_order(s, path))))
         return false;
     for (int i = 0; i < path->f.n; i++)
@@ -595,11 +595,10 @@ static void put_turned_sum(Group *g, const Sum *sum, Expr *outer, Memo *sums, No
     Expr **held = ir_memo(p, sums, sum->value);
 
     if (*held == NULL) {
-        *held = loop_use(p, lower_segment_register(g, before, sum, g->lanes,
-                                                   lower_segment_begin(p)));
-        lower_segment_store(g, inner, sum, *held, sum->value);
+        *held = loop_use(p, lower_factor_register(g, before, sum, g->lanes, lower_factor_begin(p)));
+        lower_factor_store(g, inner, sum, *held, sum->value);
     }
-    lower_segment_store(g, &g->after, sum, sum->cell, times(p, outer, *held));
+    lower_factor_store(g, &g->after, sum, sum->cell, times(p, outer, *held));
 }
 
 /* The inner loop comes out, in lanes; the elements that it adds to are registers inside. */
@@ -614,7 +613,7 @@ static bool put_turned(Segments *s, const Node *n)
 
     if (!may_turn(s, n, &path))
         return false;
-    g.lanes = lower_segment_lanes(&g);
+    g.lanes = lower_factor_lanes(&g);
     if (g.lanes == 0)
         return false;
     s->let = (Memo){ 0 };
@@ -622,7 +621,7 @@ static bool put_turned(Segments *s, const Node *n)
     outer = arena_array(s->p->arena, path.f.n, sizeof *outer);
     for (int i = 0; i < path.f.n; i++)
         outer[i] = outer_factor(s, n, &path.f.sum[i]);
-    path.draft = lower_draft(s->p, &path.f, lower_segment_turns(s, path.loop));
+    path.draft = lower_draft(s->p, &path.f, lower_factor_turns(s, path.loop));
     lower_write_draft(path.draft, fixed, &g);
     lower_append_all(s->p, &inner, &g.before);
     for (int i = 0; i < path.f.n; i++)
@@ -637,7 +636,7 @@ static bool put_turned(Segments *s, const Node *n)
     return true;
 }
 
-NodeList lower_segments_in(const Segments *outer, const Node *around, Node *const *n, int count)
+NodeList lower_factor_in(const Segments *outer, const Node *around, Node *const *n, int count)
 {
     Segments s = { .p = outer->p,
                    .made = outer->made,
@@ -653,16 +652,16 @@ NodeList lower_segments_in(const Segments *outer, const Node *around, Node *cons
         int run = 0;
 
         while (i + run < count &&
-               lower_segment_path(&s, lower_segment_local(&s, n[i + run], path, run), &path[run]))
+               lower_factor_path(&s, lower_factor_local(&s, n[i + run], path, run), &path[run]))
             run++;
         if (run > 0) {
             put_run(&s, path, run);
             i += run;
-        } else if (lower_sweep(&s, n[i]) || lower_use_tiles(&s, n[i]) || put_turned(&s, n[i])) {
+        } else if (lower_sweep(&s, n[i]) || lower_consume(&s, n[i]) || put_turned(&s, n[i])) {
             i++;
         } else {
-            NodeList body = lower_segments_in(&s, n[i]->kind == N_FOR ? n[i] : around,
-                                              n[i]->body, n[i]->nbody);
+            NodeList body =
+                lower_factor_in(&s, n[i]->kind == N_FOR ? n[i] : around, n[i]->body, n[i]->nbody);
 
             lower_append(s.p, &s.out, lower_with_body(s.p, n[i], &body));
             i++;
@@ -671,10 +670,10 @@ NodeList lower_segments_in(const Segments *outer, const Node *around, Node *cons
     return s.out;
 }
 
-static Node *segments_of(Kernel *k, Node *phase, LowerTile how, Mades made)
+static Node *segments_of(Kernel *k, Node *phase, LowerTile how, RecomputedList made)
 {
     bool turned = false;
-    Kept kept = { 0 };
+    Invariants kept = { 0 };
     Segments s = { .p = k->p, .how = how, .made = made, .kept = &kept, .turned = &turned };
     Binders binders;
     NodeList out;
@@ -684,16 +683,15 @@ static Node *segments_of(Kernel *k, Node *phase, LowerTile how, Mades made)
     s.phase = phase = loop_fresh(k->p, phase); /* so that a local tells its loop */
     binders = lower_binders(k->p, phase);
     s.binders = &binders;
-    out = lower_segments_in(&s, phase->how == FOR_PARALLEL ? NULL : phase, phase->body,
-                            phase->nbody);
+    out = lower_factor_in(&s, phase->how == FOR_PARALLEL ? NULL : phase, phase->body, phase->nbody);
     if (turned) /* no other pass will put sums into registers */
-        out = lower_segments_in(&s, phase->how == FOR_PARALLEL ? NULL : phase, phase->body,
-                                phase->nbody);
+        out = lower_factor_in(&s, phase->how == FOR_PARALLEL ? NULL : phase, phase->body,
+                              phase->nbody);
     return lower_with_body(k->p, phase, &out);
 }
 
 /* Of what is made in sweeps, some is still read elsewhere: it stays an array. */
-static bool keep_read(const Kernel *k, Mades made)
+static bool keep_read(const Kernel *k, RecomputedList made)
 {
     bool any = false;
 
@@ -703,7 +701,7 @@ static bool keep_read(const Kernel *k, Mades made)
     return any;
 }
 
-static bool is_gone(Mades made, int phase)
+static bool is_gone(RecomputedList made, int phase)
 {
     for (int i = 0; i < made.n; i++)
         if (!made.made[i].off && (made.made[i].first == phase || made.made[i].sum == phase))
@@ -711,9 +709,9 @@ static bool is_gone(Mades made, int phase)
     return false;
 }
 
-void lower_segments(Kernel *k, LowerTile how)
+void lower_factor(Kernel *k, LowerTile how)
 {
-    Mades made = lower_find_made(k, how);
+    RecomputedList made = lower_find_recomputed(k, how);
     Kernel out = *k;
     int n = 0;
 

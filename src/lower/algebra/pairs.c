@@ -136,7 +136,7 @@ static void take(Prog *p, Poly *poly, Expr *made)
         }
 }
 
-int lower_bundle(Prog *p, Factored *f)
+int lower_pair_sums(Prog *p, Factored *f)
 {
     int64_t pairs = count_pairs(f);
     Sum *sum = arena_copy(p->arena, f->sum, (size_t)f->n * sizeof *sum);

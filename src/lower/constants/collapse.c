@@ -65,7 +65,7 @@ static void see_local(Expr *e, void *ctx)
         f->place = NULL;
 }
 
-Node *lower_flat(Prog *p, Node *n)
+Node *lower_collapsed(Prog *p, Node *n)
 {
     Node *in = n->nbody == 1 ? n->body[0] : NULL, c;
     Flat f = { .rows = n, .under = in };

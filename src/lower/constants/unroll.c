@@ -129,7 +129,7 @@ static void unroll_for(Unroll *u, Node *n, const Ranges *r, NodeList *out)
 
 static void unroll_into(Unroll *u, Node *n, Scope *s, NodeList *out)
 {
-    Node *c = fold_node(u, n->kind == N_FOR && !u->keep ? lower_flat(u->p, n) : n, s);
+    Node *c = fold_node(u, n->kind == N_FOR && !u->keep ? lower_collapsed(u->p, n) : n, s);
     NodeList body = { 0 };
     Truth t = c->cond != NULL ? lower_truth(s->r, c->cond) : UNKNOWN;
 

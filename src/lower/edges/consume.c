@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Entries by tiles, where what is computed of each has rows that are made (made.c), or an array of
- * the iteration that products use (within.c).  The arrays get a row for each entry of a tile: first
- * what is made, then entry by entry what is computed, then the products of all rows of the tile, in
- * registers: sums over entries beside each other, and sums over lanes of all entries at once. */
+ * Entries by tiles, where what is computed of each has rows that are made (edges/recompute.c),
+ * or an array of the iteration that products use (fuse/entries.c).  The arrays get a row for
+ * each entry of a tile: first what is made, then entry by entry what is computed, then the
+ * products of all rows of the tile, in registers: sums over entries beside each other, and sums
+ * over lanes of all entries at once. */
 #include "lower/algebra/factor_int.h"
 
 /* Registers that sums of a loop take at most, of all the eighths that hold sums; rows of a result
@@ -179,7 +180,7 @@ static Local *put_register(const Tiles *t, const Use *u, NodeList *to, int lanes
                  loop_node(p, &(Node){ .kind = N_LET,
                                        .label = sum->label,
                                        .local = l,
-                                       .value = lower_segment_begin(p) }));
+                                       .value = lower_factor_begin(p) }));
     return l;
 }
 
@@ -302,7 +303,7 @@ static Node *entry_by_entry(const Tiles *t)
         lower_append(t->s->p, &some, to_tile(t, t->rest.node[i], number_of(t)));
     loop.lo = loop_use(t->s->p, t->of.first);
     loop.hi = loop_use(t->s->p, t->of.last);
-    body = lower_segments_in(t->s, &loop, some.node, some.n);
+    body = lower_factor_in(t->s, &loop, some.node, some.n);
     return lower_with_body(t->s->p, &loop, &body);
 }
 
@@ -318,7 +319,7 @@ static int entries_of(const Tiles *t)
     return most;
 }
 
-bool lower_use_tiles(Segments *s, const Node *n)
+bool lower_consume(Segments *s, const Node *n)
 {
     Tiles t = { .s = s, .loop = n };
     NodeList body = { 0 }, rest = { 0 };
@@ -332,10 +333,10 @@ bool lower_use_tiles(Segments *s, const Node *n)
         return false;
     tiles = lower_open_tiles(s, n, t.of.most, &body, &t.of.first, &t.of.last);
     for (int k = 0; k < t.nwork; k++)
-        t.work[k] = lower_work(s->p, t.old[k], t.old[k]->type,
-                               t.old[k]->full[0]->size->i * t.of.most);
+        t.work[k] =
+            lower_scratch(s->p, t.old[k], t.old[k]->type, t.old[k]->full[0]->size->i * t.of.most);
     lower_append(s->p, &rest, entry_by_entry(&t));
-    lower_make_rows(&t.of, &rest, &body);
+    lower_recompute_rows(&t.of, &rest, &body);
     lower_append_all(s->p, &body, &rest);
     for (int i = 0; i < t.nuse; i++)
         (t.use[i].in_lanes ? put_in_lanes : put_over_lanes)(&t, &t.use[i], &body);

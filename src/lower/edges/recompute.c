@@ -45,7 +45,7 @@ static void see_input(Expr *e, void *ctx)
 }
 
 /* The nest of the sums of a row, whose loop this is: sums outside, columns innermost. */
-static bool take_nest(const Kernel *k, const Node *rows, LowerTile how, Made *m)
+static bool take_nest(const Kernel *k, const Node *rows, LowerTile how, Recomputed *m)
 {
     const Node *phase = k->phase[m->sum];
     Inputs in = { k, m->sum, rows == phase ? NULL : phase->local, true };
@@ -68,7 +68,7 @@ static bool take_nest(const Kernel *k, const Node *rows, LowerTile how, Made *m)
 }
 
 /* Whether the phase gives all elements of so many rows one value. */
-static bool is_begin(const Kernel *k, const Node *n, Expr *count, Made *m)
+static bool is_begin(const Kernel *k, const Node *n, Expr *count, Recomputed *m)
 {
     const Node *in = n->nbody == 1 ? n->body[0] : n, *s;
 
@@ -84,12 +84,12 @@ static bool is_begin(const Kernel *k, const Node *n, Expr *count, Made *m)
 
 /* Whether phase `at` makes such rows, another one before it begins them, and all that reads them
  * comes after it. */
-static bool take_made(const Kernel *k, int at, LowerTile how, Made *m)
+static bool take_made(const Kernel *k, int at, LowerTile how, Recomputed *m)
 {
     const Node *phase = k->phase[at], *rows = phase;
     Expr *count;
 
-    *m = (Made){ .sum = at, .first = -1 };
+    *m = (Recomputed){ .sum = at, .first = -1 };
     if (phase->kind != N_FOR || phase->how != FOR_PARALLEL || phase->scheduled ||
         phase->nbody != 1 || phase->lanes > 1)
         return false;
@@ -115,7 +115,7 @@ static bool take_made(const Kernel *k, int at, LowerTile how, Made *m)
 
 /* Whether to compute rows again is cheaper than to keep them: terms of an element, once more for
  * each phase but one that reads it, against what it takes to store and load it. */
-static bool is_cheap(const Kernel *k, const Made *m)
+static bool is_cheap(const Kernel *k, const Recomputed *m)
 {
     int64_t terms = 1;
     int readers = 0;
@@ -128,10 +128,10 @@ static bool is_cheap(const Kernel *k, const Made *m)
     return readers <= 1 || terms <= MOST_TERMS / (readers - 1);
 }
 
-Mades lower_find_made(const Kernel *k, LowerTile how)
+RecomputedList lower_find_recomputed(const Kernel *k, LowerTile how)
 {
-    Mades all = { 0 };
-    Made m;
+    RecomputedList all = { 0 };
+    Recomputed m;
 
     all.made = arena_array(k->p->arena, k->n, sizeof *all.made);
     for (int i = 0; i < k->n && how.sweep > 0 && how.sweep <= LOWER_ROWS; i++)
@@ -141,7 +141,7 @@ Mades lower_find_made(const Kernel *k, LowerTile how)
     return all;
 }
 
-bool lower_still_read(const Kernel *k, const Made *m)
+bool lower_still_read(const Kernel *k, const Recomputed *m)
 {
     for (int i = 0; i < k->n; i++)
         if (i != m->sum && i != m->first && lower_touches(k->p, k->phase[i], m->buf))
@@ -149,7 +149,7 @@ bool lower_still_read(const Kernel *k, const Made *m)
     return false;
 }
 
-bool lower_is_made(const Segments *s, const Buf *b)
+bool lower_is_recomputed(const Segments *s, const Buf *b)
 {
     for (int i = 0; i < s->made.n; i++)
         if (s->made.made[i].buf == b && !s->made.made[i].off)
@@ -159,7 +159,7 @@ bool lower_is_made(const Segments *s, const Buf *b)
 
 typedef struct Making {
     const TileOf *t;
-    const Made *m;
+    const Recomputed *m;
     const NodeList *body; /* of the tile */
     Buf *work;            /* the rows of a tile; NULL: no element of one has been met */
     Expr *row;            /* that the entry reads */
@@ -228,7 +228,7 @@ static bool split_index(const Making *g, Expr *index, Expr **row, Expr **column)
     *row = ir_int(p, 0);
     *column = lower_add(p, loop_use(p, all.column), ir_int(p, x.constant));
     for (int i = 0; i < x.n; i++) {
-        bool own = lower_place(x.leaf[i]) == g->t->entry;
+        bool own = lower_index_owner(x.leaf[i]) == g->t->entry;
 
         if (own ? has || x.times[i] != width
                 : x.times[i] % width != 0 || lower_mentions(p, x.leaf[i], g->t->entry))
@@ -258,7 +258,7 @@ static Expr *in_work(Prog *p, Expr *e, void *ctx)
         return e;
     g->row = row;
     if (g->work == NULL)
-        g->work = lower_work(p, g->m->buf, g->m->buf->type, g->m->column->hi->i * g->t->most);
+        g->work = lower_scratch(p, g->m->buf, g->m->buf->type, g->m->column->hi->i * g->t->most);
     return work_cell(g, lower_sub(p, loop_use(p, g->t->entry), loop_use(p, g->t->first)), column,
                      e->k);
 }
@@ -362,7 +362,7 @@ static void put_rows(const Making *g, NodeList *to)
     }
 }
 
-void lower_make_rows(const TileOf *t, NodeList *body, NodeList *to)
+void lower_recompute_rows(const TileOf *t, NodeList *body, NodeList *to)
 {
     for (int i = 0; i < t->s->made.n; i++) {
         Making g = { .t = t, .m = &t->s->made.made[i], .body = body };

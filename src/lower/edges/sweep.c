@@ -43,21 +43,21 @@ static bool is_swept(const Sweep *w, const Path *path)
 }
 
 /* Whether the loop has nothing but sums inside, and all of them stay where they are while it runs:
- * a single one that fits the registers is for tile.c. */
+ * a single one that fits the registers is for registers/accumulate.c. */
 static bool find_paths(Sweep *w)
 {
     const Node *n = w->loop;
     bool several = n->nbody > 1;
 
     if (n->kind != N_FOR || n->how != FOR_SERIAL || n->lanes > 1 || n->nbody == 0 ||
-        w->s->phase->scheduled || !lower_is_kept(w->s->p, w->s->phase, n->lo, w->s->kept) ||
-        !lower_is_kept(w->s->p, w->s->phase, n->hi, w->s->kept))
+        w->s->phase->scheduled || !lower_is_invariant(w->s->p, w->s->phase, n->lo, w->s->kept) ||
+        !lower_is_invariant(w->s->p, w->s->phase, n->hi, w->s->kept))
         return false;
     w->path = arena_array(w->s->p->arena, n->nbody, sizeof *w->path);
     for (w->n = 0; w->n < n->nbody; w->n++) {
-        Node *in = lower_segment_local(w->s, n->body[w->n], w->path, w->n);
+        Node *in = lower_factor_local(w->s, n->body[w->n], w->path, w->n);
 
-        if (!lower_segment_path(w->s, in, &w->path[w->n]) || !is_swept(w, &w->path[w->n]))
+        if (!lower_factor_path(w->s, in, &w->path[w->n]) || !is_swept(w, &w->path[w->n]))
             return false;
         several = several || w->path[w->n].f.n > w->s->how.registers;
     }
@@ -119,8 +119,8 @@ static bool may_join(Sweep *w, const Group *g, const Path *path)
     if (g->parts + new_sums(w, path) > fitting(w))
         return false;
     for (int i = 0; i < g->n && !shares; i++)
-        shares = lower_segment_shares(g->path[i], path);
-    return shares && lower_segment_range(g->path[0], path);
+        shares = lower_factor_shares(g->path[i], path);
+    return shares && lower_factor_range(g->path[0], path);
 }
 
 static void join(Sweep *w, Group *g, Path *path)
@@ -159,9 +159,9 @@ static Expr *fixed(void *ctx, Expr *e)
         w->value[w->nvalue] = e;
         return *known = work_cell(w, w->nvalue++);
     }
-    return *known = loop_use(p, lower_segment_register(ctx, &w->before,
-                                                       &(Sum){ .cell = e, .label = w->loop->label },
-                                                       1, e));
+    return *known = loop_use(p, lower_factor_register(ctx, &w->before,
+                                                      &(Sum){ .cell = e, .label = w->loop->label },
+                                                      1, e));
 }
 
 typedef struct Later {
@@ -197,7 +197,7 @@ static void put_hints(Sweep *w, const Path *path, NodeList *to)
         Memo memo = { 0 };
 
         if (cell->op != OP_cell || !lower_mentions(p, cell, w->entry) ||
-            lower_is_made(w->s, cell->buf))
+            lower_is_recomputed(w->s, cell->buf))
             continue;
         asked = ir_memo(p, &w->asked, cell);
         if (*asked != NULL)
@@ -217,7 +217,7 @@ static int registers_of(const Sweep *w, const Group *g)
 {
     const Node *n = g->path[0]->loop;
     int fit = w->s->how.all * SUMS / OF_ALL / g->parts;
-    int64_t turns = (int64_t)lower_segment_turns(w->s, n);
+    int64_t turns = (int64_t)lower_factor_turns(w->s, n);
 
     return lower_power_below(turns < fit ? turns : fit);
 }
@@ -241,11 +241,11 @@ static void put_group(Sweep *w, Group *g)
             Expr **reg = ir_memo(p, &held, sum->cell);
 
             if (*reg == NULL) {
-                *reg = loop_use(p, lower_segment_register(g, &body, sum, g->lanes,
-                                                          lower_segment_begin(p)));
-                lower_segment_store(g, &g->after, sum, sum->cell, *reg);
+                *reg = loop_use(
+                    p, lower_factor_register(g, &body, sum, g->lanes, lower_factor_begin(p)));
+                lower_factor_store(g, &g->after, sum, sum->cell, *reg);
             }
-            lower_segment_store(g, &sums, sum, *reg, sum->value);
+            lower_factor_store(g, &sums, sum, *reg, sum->value);
         }
     }
     lower_append_all(p, &inner, &sums);
@@ -277,7 +277,7 @@ static bool find_groups(Sweep *w, Path **list, Group *group, int *n)
             if (!w->path[k].taken && may_join(w, g, &w->path[k]))
                 join(w, g, &w->path[k]);
         at += g->n;
-        g->lanes = lower_segment_lanes(g);
+        g->lanes = lower_factor_lanes(g);
         if (g->lanes <= 1)
             return false;
         ++*n;
@@ -285,7 +285,7 @@ static bool find_groups(Sweep *w, Path **list, Group *group, int *n)
     return true;
 }
 
-Buf *lower_work(Prog *p, const Buf *beside, Type type, int64_t n)
+Buf *lower_scratch(Prog *p, const Buf *beside, Type type, int64_t n)
 {
     Buf b = { .type = type, .kind = B_WORK, .written = true, .nslot = 1, .nfull = 1 };
 
@@ -372,7 +372,7 @@ static void put_tiles(Sweep *w, const Group *group, int n)
         put_group(w, (Group *)&group[i]);
     lower_append_all(p, &w->s->out, &w->before);
     put_values(w, &body);
-    lower_make_rows(&(TileOf){ w->s, w->entry, w->first, w->last, w->most }, &w->body, &body);
+    lower_recompute_rows(&(TileOf){ w->s, w->entry, w->first, w->last, w->most }, &w->body, &body);
     lower_append_all(p, &body, &w->body);
     lower_append(p, &w->s->out, lower_with_body(p, &tiles, &body));
 }
@@ -387,20 +387,20 @@ static bool sweep_by(Segments *s, const Node *n, int most, Buf **work)
 
     if (!find_paths(&w))
         return false;
-    w.n = lower_segment_likes(s, w.path, w.n);
+    w.n = lower_factor_alike(s, w.path, w.n);
     split_paths(&w);
     list = arena_array(s->p->arena, w.n, sizeof *list);
     group = arena_array(s->p->arena, w.n, sizeof *group);
     if (!find_groups(&w, list, group, &groups))
         return false;
     for (int i = 0; i < w.n; i++)
-        w.path[i].draft = lower_draft(s->p, &w.path[i].f, lower_segment_turns(s, w.path[i].loop));
+        w.path[i].draft = lower_draft(s->p, &w.path[i].f, lower_factor_turns(s, w.path[i].loop));
     if (*work == NULL)
-        *work = lower_work(s->p, w.path[0].f.sum[0].cell->buf,
-                           lower_segment_type(w.path[0].loop), 1);
+        *work =
+            lower_scratch(s->p, w.path[0].f.sum[0].cell->buf, lower_factor_type(w.path[0].loop), 1);
     w.work = *work;
     put_tiles(&w, group, groups);
-    if ((int64_t)w.nvalue * most * ir_type[w.work->type].bytes <= LOWER_MOST_WORK)
+    if ((int64_t)w.nvalue * most * ir_type[w.work->type].bytes <= LOWER_MOST_SCRATCH)
         return true;
     s->out.n = before;
     return false;

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-static void add_written(Prog *p, Kept *k, const Expr *out)
+static void add_written(Prog *p, Invariants *k, const Expr *out)
 {
     if (out->op == OP_local) {
         k->assigned = arena_grow(p->arena, k->assigned, k->nassigned, &k->cap_assigned,
@@ -19,7 +19,7 @@ static void add_written(Prog *p, Kept *k, const Expr *out)
     }
 }
 
-static void note_written(Prog *p, Kept *k, const Node *n)
+static void note_written(Prog *p, Invariants *k, const Node *n)
 {
     k->builds = k->builds || n->kind == N_BUILD;
     if (n->kind == N_STORE)
@@ -44,7 +44,7 @@ static int by_local(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void prepare(Prog *p, const Node *phase, Kept *k)
+static void prepare(Prog *p, const Node *phase, Invariants *k)
 {
     if (k->ready)
         return;
@@ -57,7 +57,7 @@ static void prepare(Prog *p, const Node *phase, Kept *k)
 }
 
 /* Whether the phase changes the leaf itself: an element or a local. */
-static bool is_changed(const Node *phase, const Kept *k, Expr *e)
+static bool is_changed(const Node *phase, const Invariants *k, Expr *e)
 {
     const Buf *b = e->op == OP_cell ? e->buf : NULL;
     const Local *l = e->op == OP_local ? e->local : NULL;
@@ -70,7 +70,7 @@ static bool is_changed(const Node *phase, const Kept *k, Expr *e)
            bsearch(&l, k->assigned, (size_t)k->nassigned, sizeof *k->assigned, by_local) != NULL;
 }
 
-bool lower_is_kept(Prog *p, const Node *phase, Expr *e, Kept *k)
+bool lower_is_invariant(Prog *p, const Node *phase, Expr *e, Invariants *k)
 {
     Expr *no = ir_int(p, 0), *known;
 
@@ -81,7 +81,7 @@ bool lower_is_kept(Prog *p, const Node *phase, Expr *e, Kept *k)
         prepare(p, phase, k);
         known = is_changed(phase, k, e) ? no : e;
         for (int i = 0; i < e->nargs && known == e; i++)
-            if (!lower_is_kept(p, phase, e->arg[i], k))
+            if (!lower_is_invariant(p, phase, e->arg[i], k))
                 known = no;
         *ir_memo(p, &k->known, e) = known;
     }

@@ -86,7 +86,7 @@ static void link_stores(Prog *p, Store *store, int n)
 typedef struct Block { /* the nodes of one body */
     Prog *p;
     const Node *phase;
-    Kept *kept;
+    Invariants *kept;
     Node *const *body;
     int n;
     Store *store; /* of those that can begin a sum */
@@ -112,7 +112,8 @@ static void find_stores(Block *b)
     for (int i = b->n - 1; i >= 0; i--) {
         if (can_begin(b->body[i]))
             b->store[b->number[i]].end = end;
-        if (!can_begin(b->body[i]) || !lower_is_kept(b->p, b->phase, b->body[i]->value, b->kept))
+        if (!can_begin(b->body[i]) ||
+            !lower_is_invariant(b->p, b->phase, b->body[i]->value, b->kept))
             end = i;
     }
     link_stores(b->p, b->store, n);
@@ -143,7 +144,7 @@ static Node *join_from(Block *b, int i)
     return loop_node(b->p, &c);
 }
 
-static Node *block(Prog *p, const Node *phase, Kept *kept, const Node *n)
+static Node *block(Prog *p, const Node *phase, Invariants *kept, const Node *n)
 {
     Block b = { .p = p, .phase = phase, .kept = kept, .body = n->body, .n = n->nbody };
     Node c = *n;
@@ -160,10 +161,10 @@ static Node *block(Prog *p, const Node *phase, Kept *kept, const Node *n)
     return loop_node(p, &c);
 }
 
-void lower_blocks(Kernel *k)
+void lower_combine(Kernel *k)
 {
     for (int i = 0; i < k->n; i++) {
-        Kept kept = { 0 };
+        Invariants kept = { 0 };
 
         k->phase[i] = block(k->p, k->phase[i], &kept, k->phase[i]);
     }

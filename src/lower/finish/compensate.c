@@ -55,7 +55,7 @@ static bool is_own(Prog *p, Expr *index, Local *l)
         return x.stride != 0;
     for (int i = 0; i < 2 && (index->op == OP_add || index->op == OP_mul); i++)
         own = own || is_own(p, index->arg[i], l);
-    return own || lower_place(index) == l;
+    return own || lower_index_owner(index) == l;
 }
 
 static bool is_float(Type t)

@@ -13,7 +13,7 @@ typedef struct Named { /* an expression and the local that holds it */
 typedef struct Share { /* one list of nodes */
     Prog *p;
     const Node *phase;
-    Kept *kept;   /* see lower_is_kept, */
+    Invariants *kept; /* see lower_is_invariant, */
     Memo *total;  /* lower_is_total */
     const Named *named; /* newest first */
     Memo let;           /* the same as a map, for rewriting */
@@ -49,7 +49,7 @@ static Share new_list(const Share *outer)
 
 static bool is_kept(Share *s, Expr *e)
 {
-    return lower_is_kept(s->p, s->phase, e, s->kept);
+    return lower_is_invariant(s->p, s->phase, e, s->kept);
 }
 
 /* Worth a name when it is used twice; elements and floating-point work also when used often. */
@@ -378,7 +378,7 @@ static void drop_unused(Prog *p, Node *n, LocalSet *used, Memo *met)
 
 static Node *share_phase(Prog *p, Node *phase, LocalSet *used)
 {
-    Kept kept = { 0 };
+    Invariants kept = { 0 };
     Memo total = { 0 }, met = { 0 };
     Share s = {
         .p = p, .phase = phase, .kept = &kept, .total = &total, .often = ir_int(p, 0)
@@ -391,7 +391,7 @@ static Node *share_phase(Prog *p, Node *phase, LocalSet *used)
     return phase;
 }
 
-void lower_shared(Kernel *k)
+void lower_cse(Kernel *k)
 {
     LocalSet used = { 0 };
 

@@ -16,7 +16,7 @@
  * these arms is taken.  Where that condition is not known early enough, each arm has its own copy;
  * a text that becomes too long by that is refused.
  *
- * share.c calls this for each expression of a node.  All of a node's expressions are evaluated
+ * finish/cse.c calls this for each expression of a node.  All of a node's expressions are evaluated
  * before it stores, so also elements that the phase writes keep their values. */
 #include "lower/lower_int.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Rows used where they are made: a temporary with a row for each entry that one phase adds up, and
- * that other phases only read at the row of the entry they are at, as the gradient by weights that
- * are themselves computed.  The phases become one, over the rows and their entries, and the row an
- * array of the iteration: nothing has a row for each entry any more.  What they add to elements of
- * all iterations is for parts.c.  Needs stage positions, and a plan; gives a program of that
- * stage. */
+ * Rows used where they are made: a temporary with a row for each entry that one phase adds up,
+ * and that other phases only read at the row of the entry they are at, as the gradient by
+ * weights that are themselves computed.  The phases become one, over the rows and their entries,
+ * and the row an array of the iteration: nothing has a row for each entry any more.  What they
+ * add to elements of all iterations is for split/reductions.c.  Needs stage positions, and a
+ * plan; gives a program of that stage. */
 #include "lower/lower_int.h"
 
 enum { MOST_BYTES = 1 << 14, MOST_SHARED = 1 << 18, MOST_LOOPS = 16 };
@@ -85,14 +85,14 @@ static bool at_row(const Within *w, const Node *n, Local *entry)
 }
 
 /* Whether all that is stored below n are sums, and none is read again. */
-static bool are_sums(const Within *w, const Node *n, const Node *phase, Kept *kept)
+static bool are_sums(const Within *w, const Node *n, const Node *phase, Invariants *kept)
 {
     bool good = n->kind == N_FOR ? n->how == FOR_SERIAL && n->lanes <= 1
                                  : n->kind == N_STORE && n->op == A_ADD && n->nat == 0 &&
                                        n->out->op == OP_cell && ir_type[n->out->buf->type].floats;
 
     if (n->kind == N_STORE)
-        good = good && lower_is_kept(w->k->p, phase, n->value, kept);
+        good = good && lower_is_invariant(w->k->p, phase, n->value, kept);
     for (int i = 0; i < n->nbody && good; i++)
         good = are_sums(w, n->body[i], phase, kept);
     return good;
@@ -106,7 +106,7 @@ static const Node *first_of(const Within *w)
 
 static bool is_make(const Within *w, const Node *n)
 {
-    Kept kept = { 0 };
+    Invariants kept = { 0 };
 
     return n->kind == N_FOR && n->how == FOR_PARALLEL && !n->scheduled && n->nbody == 1 &&
            !lower_has_registers(n) && lower_entries(w->k->p, n, n->body[0]) != NULL &&
@@ -118,7 +118,7 @@ static bool is_make(const Within *w, const Node *n)
  * and is shared by all entries. */
 static bool is_shared(const User *u, Expr *out)
 {
-    return out->nargs == 0 || lower_place(out->arg[0]) != u->entry->local;
+    return out->nargs == 0 || lower_index_owner(out->arg[0]) != u->entry->local;
 }
 
 /* Whether it is one of few elements, which no row has for itself: sums of a row are better kept in
@@ -169,7 +169,7 @@ static bool take_loops(const Within *w, Node *n, User *u)
 static bool take_user(Within *w, int at, User *u)
 {
     Node *n = w->k->phase[at];
-    Kept kept = { 0 };
+    Invariants kept = { 0 };
 
     *u = (User){ .at = at };
     if (n->scheduled || !take_loops(w, n, u) || !at_row(w, n, u->entry->local))
@@ -323,14 +323,15 @@ static Node *use_row(const Within *w, const User *u, Node *sum)
     return moved(w, sum, u->row->local, u->entry->local);
 }
 
-/* The phase of all: where iterations add to the same elements it is serial, for parts.c. */
+/* The phase of all: where iterations add to the same elements it is serial, for
+ * split/reductions.c. */
 static Node *fused(Within *w)
 {
     Prog *p = w->k->p;
     NodeList body = { 0 }, all = { 0 };
     Node phase = *first_of(w);
 
-    w->work = lower_work(p, w->buf, w->buf->type, w->width);
+    w->work = lower_scratch(p, w->buf, w->buf->type, w->width);
     lower_append(p, &body, begin_row(w));
     for (int i = 0; i < w->nmake; i++) {
         const Node *make = w->k->phase[w->make[i]], *entries = make->body[0];
@@ -367,7 +368,7 @@ static void use_within(Kernel *k, Phases *all, Buf *b)
     all->known[last] = false;
 }
 
-void lower_within(Kernel *k)
+void lower_fuse_entries(Kernel *k)
 {
     Prog *p = k->p;
     Phases all = { .of = lower_mentioned(k) };

@@ -144,7 +144,7 @@ static void make_work(Meet *m, int at)
     Row r = { .phase = m->k->phase[at], .temp = m->temp };
     Memo memo = { 0 };
 
-    r.work = lower_work(p, m->temp, m->temp->type, m->width);
+    r.work = lower_scratch(p, m->temp, m->temp->type, m->width);
     m->k->phase[at] = loop_rewrite(p, m->k->phase[at], of_row, &r, &memo);
 }
 
@@ -208,7 +208,7 @@ static void meet_in_row(Meet *m, Buf *temp)
     if (u.n < 2)
         return;
     find_width(m, &u);
-    if (m->width <= 0 || m->width > LOWER_MOST_WORK / ir_type[temp->type].bytes ||
+    if (m->width <= 0 || m->width > LOWER_MOST_SCRATCH / ir_type[temp->type].bytes ||
         !can_all_meet(m, &u))
         return;
     for (int a = u.n - 2; a >= 0; a--)
@@ -288,7 +288,7 @@ static void note_phases(Meet *m)
     }
 }
 
-void lower_meets(Kernel *k)
+void lower_fuse_rows(Kernel *k)
 {
     Prog *p = k->p;
     Meet m = { .k = k };

@@ -434,7 +434,7 @@ static void add(Group *g, Node *phase, Index *other, NodeList *out)
         lower_append(g->p, out, phase);
 }
 
-void lower_together(Kernel *k)
+void lower_fuse_straight(Kernel *k)
 {
     Index index = new_index(k->p), other = new_index(k->p);
     Group g = empty_group(k->p, &index);

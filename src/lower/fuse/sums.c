@@ -6,7 +6,7 @@
  * their own before.  Iterations of both add to rows of their own, so each element still gets its
  * terms in the same order.  Of phases that go over the entries of each row, the loops over entries
  * become one, where all sums are of the row, whose terms are then in the order of entries, or all
- * are of the entry or of parts (lower/scatter.c).  Needs flat loops, before they are put into
+ * are of the entry or of parts (split/scatter.c).  Needs flat loops, before they are put into
  * lanes. */
 #include "lower/lower_int.h"
 
@@ -28,7 +28,7 @@ static bool is_candidate(const Node *phase)
     bool plain = phase->kind == N_FOR && phase->how == FOR_PARALLEL && phase->lanes <= 1 &&
                  phase->nbody > 0 && !lower_has_registers(phase);
 
-    bool loops = false; /* without any: together.c */
+    bool loops = false; /* without any: fuse/straight.c */
 
     for (int i = 0; i < phase->nbody && plain; i++) {
         plain = is_plain(phase->body[i]);
@@ -481,7 +481,7 @@ static int *no_slots(Prog *p, int n)
     return slot;
 }
 
-void lower_joins(Kernel *k)
+void lower_fuse_sums(Kernel *k)
 {
     Prog *p = k->p;
     Joins j = { .p = p, .built = -1 };

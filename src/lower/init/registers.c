@@ -16,7 +16,7 @@ typedef struct Begin { /* of one array */
 
 typedef struct Begins { /* of all phases */
     Mentions of;
-    Spots *spots; /* by phase */
+    Sites *spots; /* by phase */
 } Begins;
 
 enum { MOST_NEST = LOOP_MAX_NEST + 2 };
@@ -141,17 +141,17 @@ static bool search(Begin *b, const Node **path, Node *const *n, int count)
 }
 
 /* Looks for the let in a phase that mentions the array twice. */
-static bool find(Begin *b, const Node **path, const Spots *s)
+static bool find(Begin *b, const Node **path, const Sites *s)
 {
     Node *nest[MOST_NEST];
-    const SpotOf *of;
+    const SiteOf *of;
     int n;
 
-    of = lower_spots_of(s, b->store->out->buf, &n);
+    of = lower_sites_of(s, b->store->out->buf, &n);
     if (n != 2)
         return false;
     for (int i = 0; i < n; i++)
-        if (search(b, path, nest, lower_spot_path(s, of[i].spot, nest, MOST_NEST)))
+        if (search(b, path, nest, lower_site_path(s, of[i].spot, nest, MOST_NEST)))
             return true;
     return false;
 }
@@ -181,14 +181,14 @@ static bool merge(Kernel *k, int from, void *ctx)
     to = lower_next_mention(&all->of, b.store->out->buf, from);
     if (to < 0)
         return false;
-    lower_spots(k->p, &k->phase[to], &all->spots[to]);
+    lower_sites(k->p, &k->phase[to], &all->spots[to]);
     if (!find(&b, path, &all->spots[to]))
         return false;
     b.found->value = kept_value(&b, path);
     return true;
 }
 
-void lower_begins(Kernel *k)
+void lower_init_registers(Kernel *k)
 {
     Begins all = { lower_mentioned(k), arena_array(k->p->arena, k->n, sizeof *all.spots) };
 

@@ -115,10 +115,10 @@ static bool is_counted(const Node *n)
 }
 
 /* A node of the phase that mentions the array: a store inside loops of the row; false: another. */
-static bool take_spot(Firsts *f, const Spots *s, int spot)
+static bool take_spot(Firsts *f, const Sites *s, int spot)
 {
     Node *nest[MOST_NEST];
-    int n = lower_spot_path(s, spot, nest, MOST_NEST), at = 0;
+    int n = lower_site_path(s, spot, nest, MOST_NEST), at = 0;
     Store store = { 0 };
 
     while (at < n && nest[at] != f->rows)
@@ -132,10 +132,10 @@ static bool take_spot(Firsts *f, const Spots *s, int spot)
 }
 
 /* All stores of the phase to the array; false: some are elsewhere. */
-static bool take_stores(Firsts *f, const Spots *s)
+static bool take_stores(Firsts *f, const Sites *s)
 {
     int n;
-    const SpotOf *of = lower_spots_of(s, f->buf, &n);
+    const SiteOf *of = lower_sites_of(s, f->buf, &n);
 
     for (int i = 0; i < n; i++)
         if ((i == 0 || of[i].spot != of[i - 1].spot) && !take_spot(f, s, of[i].spot))
@@ -333,7 +333,7 @@ static Node *for_unnamed(const Firsts *f)
 
 typedef struct All { /* phases */
     Mentions of;
-    Spots *spots; /* by phase */
+    Sites *spots; /* by phase */
 } All;
 
 static bool merge(Kernel *k, int from, void *ctx)
@@ -348,7 +348,7 @@ static bool merge(Kernel *k, int from, void *ctx)
     if (to < 0 || k->phase[to]->kind != N_FOR || k->phase[to]->how != FOR_PARALLEL ||
         k->phase[to]->lanes > 1 || k->phase[to]->scheduled)
         return false;
-    lower_spots(k->p, &k->phase[to], &all->spots[to]);
+    lower_sites(k->p, &k->phase[to], &all->spots[to]);
     f.phase = k->phase[to];
     if (!find_rows(&f) || !take_stores(&f, &all->spots[to]))
         return false;
@@ -360,7 +360,7 @@ static bool merge(Kernel *k, int from, void *ctx)
     return false;
 }
 
-void lower_firsts(Kernel *k)
+void lower_init_stores(Kernel *k)
 {
     All all = { lower_mentioned(k), arena_array(k->p->arena, k->n, sizeof *all.spots) };
 

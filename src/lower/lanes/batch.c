@@ -16,7 +16,7 @@ typedef struct Batch {
     const Node *phase;
     int lanes;
     Type type;
-    Kept kept;
+    Invariants kept;
     Memo met, inlined; /* inlined: by the use of a let, its value without lets */
     int operations;
     Local **let; /* those that are read in loops, */
@@ -77,8 +77,8 @@ static void take_let(Batch *b, const Node *n)
     Expr *value;
 
     if (n->kind != N_LET || n->local->lanes > 1 || n->local->type != b->type ||
-        is_assigned(b->phase, n->local) || !lower_is_kept(b->p, b->phase, n->value, &b->kept) ||
-        !is_of_row(b, n->value) ||
+        is_assigned(b->phase, n->local) ||
+        !lower_is_invariant(b->p, b->phase, n->value, &b->kept) || !is_of_row(b, n->value) ||
         !lower_can_step(b->p, n->value, b->phase->local, b->type))
         return;
     value = ir_rewrite(b->p, n->value, inline_let, b, &memo);
@@ -236,15 +236,15 @@ static Node *in_batches(Batch *b)
 
     b->first = lower_mul(p, loop_use(p, block), ir_int(p, b->lanes));
     b->end = ir_op2(p, OP_min, lower_add(p, b->first, ir_int(p, b->lanes)), b->phase->hi);
-    b->work = lower_work(p, stored_by(b->phase), b->type, (int64_t)b->n * b->lanes);
+    b->work = lower_scratch(p, stored_by(b->phase), b->type, (int64_t)b->n * b->lanes);
     outer.local = block;
-    outer.hi = lower_batches_of(p, b->phase->hi, b->lanes);
+    outer.hi = lower_batch_count(p, b->phase->hi, b->lanes);
     lower_append(p, &body, values_of(b));
     lower_append(p, &body, rows_of(b));
     return lower_with_body(p, &outer, &body);
 }
 
-void lower_batches(Kernel *k, int bytes)
+void lower_batch(Kernel *k, int bytes)
 {
     for (int i = 0; i < k->n && bytes > 0; i++) {
         const Node *n = k->phase[i];

@@ -80,7 +80,7 @@ static bool can_turn(Prog *p, const Node *n)
     return can;
 }
 
-Node *lower_turned(Prog *p, const Node *n, int bytes)
+Node *lower_transposed_copy(Prog *p, const Node *n, int bytes)
 {
     Node *all = is_short(n) && is_copy(p, n->body[0]) ? written_out(p, n, n->body[0]) : NULL;
 

@@ -188,7 +188,7 @@ static Node *vectors(Prog *p, Node *n, int bytes)
     }
     v = lower_in_lanes(p, n, bytes);
     if (v == NULL)
-        v = lower_turned(p, n, bytes);
+        v = lower_transposed_copy(p, n, bytes);
     if (v != NULL)
         return v;
     for (int i = 0; i < n->nbody; i++)
@@ -196,7 +196,7 @@ static Node *vectors(Prog *p, Node *n, int bytes)
     return lower_with_body(p, n, &body);
 }
 
-void lower_vectors(Kernel *k, int bytes)
+void lower_vectorize(Kernel *k, int bytes)
 {
     for (int i = 0; i < k->n; i++)
         k->phase[i] = vectors(k->p, k->phase[i], bytes);

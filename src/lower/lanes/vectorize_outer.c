@@ -190,7 +190,7 @@ static bool can_be_items(Items *t)
     return true;
 }
 
-void lower_items(Kernel *k, int bytes)
+void lower_vectorize_outer(Kernel *k, int bytes)
 {
     for (int i = 0; i < k->n; i++) {
         Items t = { .p = k->p, .phase = k->phase[i] };

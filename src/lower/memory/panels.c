@@ -176,7 +176,7 @@ static Node *over_panels(Panel *c, Node *phase, bool pack)
     return lower_with_body(p, &outer, &body);
 }
 
-void lower_panels(Kernel *k, int width, bool pack)
+void lower_panel(Kernel *k, int width, bool pack)
 {
     NodeList out = { 0 };
 

@@ -186,7 +186,7 @@ static Node *ahead(Ahead *a, Node *n)
     return lower_with_body(a->p, n, &body);
 }
 
-void lower_ahead(Kernel *k, int bytes)
+void lower_prefetch_gathers(Kernel *k, int bytes)
 {
     for (int i = 0; i < k->n && bytes > 0; i++) {
         Ahead a = { .p = k->p, .bytes = bytes };

@@ -137,7 +137,7 @@ static Node *with_rows(Prog *p, Node *phase, const Node *n, int bytes)
     return row > 0 ? with_next(p, to, bytes / row + 1) : to;
 }
 
-void lower_next(Kernel *k, int bytes)
+void lower_prefetch_rows(Kernel *k, int bytes)
 {
     for (int i = 0; i < k->n && bytes > 0; i++)
         if (k->phase[i]->kind == N_FOR)

@@ -155,7 +155,7 @@ static Node *stream(const Stream *s, Node *n, bool lanes)
     return lower_with_body(p, n, &body);
 }
 
-void lower_streams(Kernel *k, int64_t bytes)
+void lower_stream(Kernel *k, int64_t bytes)
 {
     Reads reads = reads_of(k);
 

@@ -344,7 +344,7 @@ static Expr **known(Pos *c, Scope *s, Expr *e, bool test)
     return ir_memo(c->p, test ? &s->done : &s->untested, e);
 }
 
-/* Kept by the outermost scope that it holds in. */
+/* Invariants by the outermost scope that it holds in. */
 static Expr *lowered(Pos *c, Expr *e, bool test)
 {
     int around = c->tested_at;

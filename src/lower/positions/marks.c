@@ -274,7 +274,7 @@ static void collect(Prog *p, const Node *n, Marks *all)
         collect(p, n->body[i], all);
 }
 
-void lower_reach(Kernel *k)
+void lower_drop_marks(Kernel *k)
 {
     Marks all = { 0 };
 

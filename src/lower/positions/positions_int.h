@@ -47,7 +47,7 @@ typedef struct Nest { /* loops over variables, and what is done in the innermost
     const Assign *assign;
 } Nest;
 
-/* positions.c: loop i of a nest and all inside it, appended to out. */
+/* positions/statements.c: loop i of a nest and all inside it, appended to out. */
 void pos_nest(Pos *, const Nest *, int i, NodeList *out);
 /* The loop over a variable's axis under one parent; its local is NULL for a single entry. */
 Node pos_open(Pos *, Var *, Entry *up, const char *label);
@@ -56,11 +56,11 @@ NodeList pos_under(Pos *, Expr *cond, NodeList body, const char *label);
 void pos_take_checks(Pos *, NodeList *to);
 void pos_add_phase(Pos *, Node *);
 
-/* built.c: the phase that fills a built axis; and the insertion of one assign in it. */
+/* positions/build.c: the phase that fills a built axis; and the insertion of one assign in it. */
 void pos_build(Pos *, Axis *);
 void pos_insert(Pos *, const Assign *, NodeList *out);
 
-/* access.c: an expression or condition of coordinates as one of positions. */
+/* positions/access.c: an expression or condition of coordinates as one of positions. */
 Expr *pos_expr(Pos *, Expr *);
 /* The same under a condition. */
 Expr *pos_expr_if(Pos *, Expr *cond, Expr *);

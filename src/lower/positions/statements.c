@@ -557,7 +557,7 @@ Kernel *lower_positions(Prog *p)
         for (int b = ends.first[i]; b >= 0; b = ends.next[b])
             end_buffer(&c, p->buf[b]);
     }
-    lower_reach(c.kernel);
+    lower_drop_marks(c.kernel);
     lower_done(c.kernel, STAGE_POSITIONS);
     return c.kernel;
 }

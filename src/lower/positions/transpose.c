@@ -7,7 +7,7 @@
  * stable sort, so each element sees its terms in the order it saw them before.
  *
  * The rows i that v reads are then gathered, once for each entry.  Where they are long beside those
- * of O the statement stays as it is, and lower/scatter.c gives it parts.  Needs a checked program;
+ * of O the statement stays as it is, and split/scatter.c gives it parts.  Needs a checked program;
  * gives an equal one. */
 #include "lower/lower_int.h"
 
@@ -402,7 +402,7 @@ static void reroot_stmt(Prog *p, const Stmt *s, Stmts *out)
         add_stmt(p, out, &owned);
 }
 
-void lower_reroot(Prog *p)
+void lower_transpose(Prog *p)
 {
     Stmts all = { 0 };
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Registers: what a loop adds to again and again is kept in a register while the loop runs.  Where
- * the elements are those of a vector loop inside it, the vector loop comes out and takes as many
- * registers at once as there are: the lanes of an output row, while the entries of the row pass.
- * A loop over rows that all want the same operand comes out too, for rows.c to take several at a
- * time.  Each element still gets its terms in the same order. */
+ * Registers: what a loop adds to again and again is kept in a register while the loop runs.
+ * Where the elements are those of a vector loop inside it, the vector loop comes out and takes
+ * as many registers at once as there are: the lanes of an output row, while the entries of the
+ * row pass. A loop over rows that all want the same operand comes out too, for
+ * registers/block_rows.c to take several at a time.  Each element still gets its terms in the
+ * same order. */
 #include "lower/lower_int.h"
 
 /* Of a sum over lanes: enough to overlap two steps of its chain; more would only have to be added
@@ -17,7 +18,7 @@ typedef struct Tile {
     const Node *phase;
     Binders binders; /* of the phase */
     LowerTile how;
-    Kept kept; /* see lower_is_kept */
+    Invariants kept; /* see lower_is_invariant */
 } Tile;
 
 /* Sums through registers: let r = out, for each; then what adds to them; then out = r.  With a
@@ -33,7 +34,7 @@ static bool is_sum(Tile *t, const Node *n)
 {
     return n->kind == N_STORE && n->nat == 0 && n->op != A_SET && n->out->op == OP_cell &&
            (n->out->buf->type == T_f32 || n->out->buf->type == T_f64) &&
-           lower_is_kept(t->p, t->phase, n->value, &t->kept);
+           lower_is_invariant(t->p, t->phase, n->value, &t->kept);
 }
 
 static bool are_sums(Tile *t, const Node *n)
@@ -296,7 +297,7 @@ static NodeList tile_list(Tile *t, Node *const *n, int count)
     return out;
 }
 
-Node *lower_tiled(Prog *p, Node *phase, Node *nest, LowerTile how)
+Node *lower_accumulated(Prog *p, Node *phase, Node *nest, LowerTile how)
 {
     Tile t = { .p = p, .phase = phase, .binders = lower_binders(p, phase), .how = how };
     NodeList out = { 0 };
@@ -308,7 +309,7 @@ Node *lower_tiled(Prog *p, Node *phase, Node *nest, LowerTile how)
     return out.node[0];
 }
 
-void lower_tiles(Kernel *k, LowerTile how)
+void lower_accumulate(Kernel *k, LowerTile how)
 {
     for (int i = 0; i < k->n; i++) {
         Tile t = { .p = k->p, .phase = k->phase[i], .how = how };

@@ -4,7 +4,7 @@
  * Sums beside loops: what a loop with others inside adds to one element in each iteration, as what
  * the loops inside give, is added up in a register and goes to the element once, after the loop.
  * So no iteration waits for what the one before has stored.  Needs flat loops; innermost ones are
- * left to tile.c and vector.c. */
+ * left to registers/accumulate.c and lanes/vectorize.c. */
 #include "lower/lower_int.h"
 
 enum { MOST_REGISTERS = 16 };
@@ -136,7 +136,7 @@ static NodeList keep(Prog *p, const Node *phase, Node *const *n, int count)
     return out;
 }
 
-void lower_keeps(Kernel *k)
+void lower_accumulate_outer(Kernel *k)
 {
     for (int i = 0; i < k->n; i++) {
         NodeList body = keep(k->p, k->phase[i], k->phase[i]->body, k->phase[i]->nbody);

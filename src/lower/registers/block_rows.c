@@ -403,7 +403,7 @@ static Node *tile_phase(Rows *w)
     return out.node[0];
 }
 
-Node *lower_in_rows(Prog *p, Node *phase, Node *vector, LowerTile how)
+Node *lower_row_blocked(Prog *p, Node *phase, Node *vector, LowerTile how)
 {
     Rows w = { .p = p, .phase = phase, .how = how };
     Node *n = vector == phase ? tile_phase(&w) : tile_vector(&w, vector);
@@ -411,7 +411,7 @@ Node *lower_in_rows(Prog *p, Node *phase, Node *vector, LowerTile how)
     return w.found ? n : NULL;
 }
 
-void lower_row_tiles(Kernel *k, LowerTile how)
+void lower_block_rows(Kernel *k, LowerTile how)
 {
     for (int i = 0; i < k->n; i++) {
         Rows w = { .p = k->p, .phase = k->phase[i], .how = how };

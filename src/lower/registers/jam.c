@@ -12,7 +12,7 @@ typedef struct Jam {
     Prog *p;
     const Node *phase;
     int registers; /* that there are */
-    Kept kept;
+    Invariants kept;
 } Jam;
 
 /* Whether each iteration of the loop stores in the vector loop to elements beyond those of the one
@@ -39,7 +39,7 @@ static int sums_of(Jam *j, const Node *loop, const Node *n)
     for (int i = 0; i < n->nbody; i++) {
         const Node *s = n->body[i];
         bool kept = s->kind == N_STORE && s->nat == 0 &&
-                    lower_is_kept(j->p, j->phase, s->value, &j->kept);
+                    lower_is_invariant(j->p, j->phase, s->value, &j->kept);
         bool sum = kept && s->out->op == OP_local && s->out->local->lanes == 1;
 
         if (!sum && s->kind != N_AHEAD &&
@@ -101,7 +101,7 @@ static bool is_apart(Jam *j, const Node *n, int at)
     for (int i = 0; i < at; i++) {
         Expr *e = n->body[i]->kind == N_LET ? n->body[i]->value : n->body[i]->cond;
 
-        if (!lower_is_kept(j->p, j->phase, e, &j->kept))
+        if (!lower_is_invariant(j->p, j->phase, e, &j->kept))
             return e->op == OP_cell && at + 1 < n->nbody && n->body[at + 1]->out == e;
     }
     return true;
@@ -173,7 +173,7 @@ static NodeList jam(Jam *j, Node *const *n, int count)
     return out;
 }
 
-void lower_jams(Kernel *k, int registers)
+void lower_jam(Kernel *k, int registers)
 {
     for (int i = 0; i < k->n; i++) {
         Jam j = { .p = k->p, .phase = k->phase[i], .registers = registers };

@@ -24,10 +24,10 @@ static Node *sums_of(Node *phase, Node *nest)
 
 Node *lower_tensor(Prog *p, Node *phase, Node *nest, LowerTile how)
 {
-    Node *sums = sums_of(phase, nest), *vector = lower_tiled(p, phase, sums, how);
+    Node *sums = sums_of(phase, nest), *vector = lower_accumulated(p, phase, sums, how);
 
     if (vector == NULL)
         return NULL;
     phase = with_nest(p, phase, sums, vector);
-    return lower_in_rows(p, phase, sums == nest ? vector : phase, how);
+    return lower_row_blocked(p, phase, sums == nest ? vector : phase, how);
 }

@@ -3,7 +3,7 @@
  *
  * Merges: a search of a sorted axis for coordinates that ascend in the loop around goes on from
  * where it ended last.  Over two sorted axes that is a merge when both are dense, and a gallop
- * through the longer one when the other is sparse.  Needs flat loops; after lower_checks, which
+ * through the longer one when the other is sparse.  Needs flat loops; after lower_hoist, which
  * decides the loop that a search stands in. */
 #include "lower/lower_int.h"
 
@@ -112,7 +112,7 @@ static Expr *merge(Prog *p, Expr *e, void *ctx)
     return loop_found_by(p, e, FIND_NEAR);
 }
 
-void lower_merges(Kernel *k)
+void lower_gallop(Kernel *k)
 {
     Prog *p = k->p;
     Merge m = { .p = p };

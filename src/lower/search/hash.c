@@ -130,7 +130,7 @@ static bool has_many(const Span *s)
     return many;
 }
 
-Array lower_map(Arena *arena, const Prog *p, const Env *env, const Axis *a)
+Array lower_hash_table(Arena *arena, const Prog *p, const Env *env, const Axis *a)
 {
     Scan s = { .p = p, .env = env, .axis = a, .span = ir_axis_span(p, env, a) };
     int64_t *map, n = has_many(&s.span) ? 2 * s.span.total : 0; /* total: below 2^60 */
@@ -188,7 +188,7 @@ static Expr *map(Prog *p, Expr *e, void *ctx)
     return loop_found_by(p, e, FIND_LOOKUP);
 }
 
-void lower_maps(Kernel *k)
+void lower_hash(Kernel *k)
 {
     for (int i = 0; i < k->n; i++) {
         Memo memo = { 0 };

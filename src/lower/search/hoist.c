@@ -8,7 +8,7 @@
 typedef struct Tests {
     Prog *p;
     const Node *phase;
-    Kept kept;     /* see lower_is_kept */
+    Invariants kept; /* see lower_is_invariant */
     Memo known;    /* conditions that hold here, to themselves */
     Expr **learnt; /* the same in order, so that they can be forgotten */
     int n, cap;
@@ -17,7 +17,7 @@ typedef struct Tests {
 
 static void learn(Tests *t, Expr *cond)
 {
-    if (!lower_is_kept(t->p, t->phase, cond, &t->kept))
+    if (!lower_is_invariant(t->p, t->phase, cond, &t->kept))
         return;
     if (cond->op == OP_and) {
         learn(t, cond->arg[0]);
@@ -91,7 +91,8 @@ static void hoist(Tests *t, const Node *loop, NodeList *body, NodeList *out)
         Node *n = body->node[i], moved;
         Expr *e = n->kind == N_CHECK ? n->cond : n->kind == N_LET ? n->value : NULL;
 
-        if (e == NULL || is_moving(t, e, &fixed) || !lower_is_kept(t->p, t->phase, e, &t->kept)) {
+        if (e == NULL || is_moving(t, e, &fixed) ||
+            !lower_is_invariant(t->p, t->phase, e, &t->kept)) {
             if (n->kind == N_LET)
                 lower_put_in(t->moving, n->local);
             lower_append(t->p, &left, n);
@@ -141,7 +142,7 @@ static NodeList check_list(Tests *t, Node *const *n, int count)
     return out;
 }
 
-void lower_checks(Kernel *k)
+void lower_hoist(Kernel *k)
 {
     LocalSet moving = { 0 };
     int n = 0;

@@ -7,7 +7,7 @@
  *   - rows with many entries.  The phase takes them for empty, two more phases follow: one over the
  *     parts of all long rows, one over the long rows.  Without long rows they have nothing to do;
  *   - sums into a few elements that every iteration adds to, cut into parts of about equal length;
- *   - sums into rows that coordinates name: lower/scatter.c.
+ *   - sums into rows that coordinates name: split/scatter.c.
  *
  * Where the cuts are is the plan's to say (run/plan.c), by the structure alone, so that the result
  * depends on nothing else.  It fills the axes that this pass makes; the last one of a family has
@@ -18,7 +18,7 @@
 
 enum { MOST_NODES = 500 }; /* of a phase that is there twice, with and without long rows */
 
-Axis *parts_axis(Prog *p, const char *letter, const char *stem, Axis *parent)
+Axis *split_axis(Prog *p, const char *letter, const char *stem, Axis *parent)
 {
     Text name = { .arena = p->arena };
     int n = 0;
@@ -50,17 +50,17 @@ static Axis *long_rows(Prog *p, Axis *of)
     for (int i = 0; i < p->naxis; i++)
         if (p->axis[i]->from == of && p->axis[i]->from_k == FROM_LONG)
             return p->axis[i];
-    o = parts_axis(p, "O", of->name, NULL);
+    o = split_axis(p, "O", of->name, NULL);
     loaded(p, o, "limit");
     ir_axis_close(p, o);
-    l = parts_axis(p, "L", of->name, o);
+    l = split_axis(p, "L", of->name, o);
     loaded(p, l, "row");
     ir_axis_close(p, l);
-    q = parts_axis(p, "P", of->name, l);
+    q = split_axis(p, "P", of->name, l);
     loaded(p, q, "row");
     loaded(p, q, "shift");
     ir_axis_close(p, q);
-    e = parts_axis(p, "E", of->name, q);
+    e = split_axis(p, "E", of->name, q);
     ir_axis_close(p, e);
     e->from = of;
     e->from_k = FROM_LONG;
@@ -75,13 +75,13 @@ static Axis *pieces(Prog *p, Axis *of, const char *stem)
     for (int i = 0; i < p->naxis; i++)
         if (p->axis[i]->from == of && p->axis[i]->from_k == FROM_CUT)
             return p->axis[i];
-    o = parts_axis(p, "O", stem, NULL);
+    o = split_axis(p, "O", stem, NULL);
     ir_axis_close(p, o);
-    q = parts_axis(p, "P", stem, o);
+    q = split_axis(p, "P", stem, o);
     loaded(p, q, "row");
     loaded(p, q, "end");
     ir_axis_close(p, q);
-    e = parts_axis(p, "E", stem, q);
+    e = split_axis(p, "E", stem, q);
     ir_axis_close(p, e);
     e->from = of;
     e->from_k = FROM_CUT;
@@ -140,7 +140,7 @@ static void add_dim(Prog *p, Buf *t, const Buf *b, Dim dim)
 }
 
 /* The array of parts: what is added to, for each part instead of for each row. */
-Buf *parts_array(Cut *c, int i)
+Buf *split_array(Cut *c, int i)
 {
     const Buf *b = c->whole[i];
     Buf t = { .type = b->type, .kind = B_TEMP, .written = true };
@@ -164,7 +164,7 @@ Buf *parts_array(Cut *c, int i)
 }
 
 /* The element of the part that stands for an element. */
-Expr *parts_cell(Cut *c, Expr *out, int i)
+Expr *split_cell(Cut *c, Expr *out, int i)
 {
     Expr *index[IR_MAX_FULL] = { c->q };
     int n = 1;
@@ -176,7 +176,7 @@ Expr *parts_cell(Cut *c, Expr *out, int i)
 }
 
 /* A local whose name no variable of the program has. */
-Local *parts_local(Prog *p, const char *name)
+Local *split_local(Prog *p, const char *name)
 {
     return loop_local(p, ir_fresh(p, name, false), T_i64, 1);
 }
@@ -192,7 +192,7 @@ static Node *new_loop(Prog *p, const char *label, Local *l, Expr *lo, Expr *hi, 
                                  .nbody = body.n });
 }
 
-Node *parts_loop(Prog *p, const char *label, Local *l, Expr *lo, Expr *hi, Node *in)
+Node *split_loop(Prog *p, const char *label, Local *l, Expr *lo, Expr *hi, Node *in)
 {
     NodeList body = { 0 };
 
@@ -229,12 +229,12 @@ static Node *cut_loop(Cut *c, Node *n)
 
 static Node *cut_node(Cut *c, Node *n)
 {
-    Node *to = parts_is_row_loop(c, n) ? cut_loop(c, n) : loop_node(c->p, n);
+    Node *to = split_is_row_loop(c, n) ? cut_loop(c, n) : loop_node(c->p, n);
     NodeList body = { 0 };
 
     for (int i = 0; n->kind == N_STORE && i < c->n; i++)
         if (n->out->buf == c->whole[i])
-            to->out = parts_cell(c, n->out, i);
+            to->out = split_cell(c, n->out, i);
     for (int i = 0; i < to->nbody; i++)
         lower_append(c->p, &body, cut_node(c, to->body[i]));
     to->body = body.node;
@@ -280,7 +280,7 @@ static Node *everywhere(Cut *c, int i, bool add, Expr *row, const char *label)
         index[d] = d == c->row_dim[i] ? row : loop_use(p, x[d]);
     }
     out = loop_cell(p, b, index, n, 1);
-    part = parts_cell(c, out, i);
+    part = split_cell(c, out, i);
     in = loop_node(p, &(Node){ .kind = N_STORE,
                                .label = label,
                                .op = add ? op : A_SET,
@@ -288,7 +288,7 @@ static Node *everywhere(Cut *c, int i, bool add, Expr *row, const char *label)
                                .value = add ? part : neutral(p, b, op) });
     for (int d = n - 1; d >= 0; d--)
         if (d != c->row_dim[i])
-            in = parts_loop(p, label, x[d], ir_int(p, 0), lower_dim_extent(p, b, dim[d]), in);
+            in = split_loop(p, label, x[d], ir_int(p, 0), lower_dim_extent(p, b, dim[d]), in);
     return in;
 }
 
@@ -297,7 +297,7 @@ static Node *new_let(Prog *p, const char *label, Local *l, Expr *value)
     return loop_node(p, &(Node){ .kind = N_LET, .label = label, .local = l, .value = value });
 }
 
-const char *parts_label(Prog *p, const char *a, const char *b)
+const char *split_label(Prog *p, const char *a, const char *b)
 {
     Text t = { .arena = p->arena };
 
@@ -316,7 +316,7 @@ static void begin_parts(Cut *c, Local *q, const char *label, NodeList *body)
     c->from = element_at(p, start, c->q);
     c->to = element_at(p, start, lower_add(p, c->q, ir_int(p, 1)));
     for (int i = 0; i < c->n; i++) {
-        c->part[i] = parts_array(c, i);
+        c->part[i] = split_array(c, i);
         lower_append(p, body, everywhere(c, i, false, c->q, label));
     }
 }
@@ -343,7 +343,7 @@ static Node *add_parts_of_row(Cut *c, const char *label)
     Prog *p = c->p;
     Axis *rows = c->axis->parent;
     Buf *start = loop_start(p, c->axis);
-    Local *l = parts_local(p, "l"), *q = parts_local(p, "q"),
+    Local *l = split_local(p, "l"), *q = split_local(p, "q"),
           *row = loop_local(p, c->row->name, T_i64, 1);
     Expr *x = loop_use(p, l);
     NodeList body = { 0 }, out = { 0 };
@@ -367,7 +367,7 @@ static Node *stop_at(Cut *c, Node *n, Expr *stop)
     Node *to = loop_node(c->p, n);
     NodeList body = { 0 };
 
-    if (parts_is_row_loop(c, n))
+    if (split_is_row_loop(c, n))
         to->hi = stop;
     for (int i = 0; i < n->nbody; i++)
         lower_append(c->p, &body, stop_at(c, n->body[i], stop));
@@ -379,7 +379,7 @@ static Node *stop_at(Cut *c, Node *n, Expr *stop)
 static Node *without_long(Cut *c, const Node *phase, Expr *limit)
 {
     Prog *p = c->p;
-    Local *stop = parts_local(p, "end");
+    Local *stop = split_local(p, "end");
     Expr *is_short = ir_op2(p, OP_le, ir_op2(p, OP_sub, c->hi, c->lo), limit);
     NodeList body = { 0 };
     Node *n = loop_node(p, phase);
@@ -398,11 +398,11 @@ static Node *without_long(Cut *c, const Node *phase, Expr *limit)
 static void cut_long_rows(Cut *c, Node *phase, NodeList *out)
 {
     Prog *p = c->p;
-    const char *label = parts_label(p, c->whole[0]->name, ".parts");
+    const char *label = split_label(p, c->whole[0]->name, ".parts");
     Axis *entries = long_rows(p, c->start->of), *parts = entries->parent;
     Axis *limit = parts->parent->parent;
-    Local *q = parts_local(p, "q"), *row = loop_local(p, c->row->name, T_i64, 1),
-          *shift = parts_local(p, "shift");
+    Local *q = split_local(p, "q"), *row = loop_local(p, c->row->name, T_i64, 1),
+          *shift = split_local(p, "shift");
     NodeList body = { 0 };
     Node *n;
 
@@ -420,7 +420,7 @@ static void cut_long_rows(Cut *c, Node *phase, NodeList *out)
     n = new_loop(p, label, q, ir_int(p, 0), ir_count(p, parts), body);
     n->how = FOR_PARALLEL;
     lower_append(p, out, n);
-    lower_append(p, out, add_parts_of_row(c, parts_label(p, c->whole[0]->name, ".sum")));
+    lower_append(p, out, add_parts_of_row(c, split_label(p, c->whole[0]->name, ".sum")));
 }
 
 static bool is_of_sizes(const Expr *e)
@@ -436,9 +436,9 @@ static bool is_of_sizes(const Expr *e)
 static void cut_sum(Cut *c, Node *phase, NodeList *out)
 {
     Prog *p = c->p;
-    const char *label = parts_label(p, c->whole[0]->name, ".parts");
-    const char *sum = parts_label(p, c->whole[0]->name, ".sum");
-    Local *q = parts_local(p, "q"), *again = loop_local(p, q->name, T_i64, 1),
+    const char *label = split_label(p, c->whole[0]->name, ".parts");
+    const char *sum = split_label(p, c->whole[0]->name, ".sum");
+    Local *q = split_local(p, "q"), *again = loop_local(p, q->name, T_i64, 1),
           *row = loop_local(p, c->row->name, T_i64, 1);
     Axis *of = c->start != NULL ? c->start->of : ir_dense(p, phase->hi), *parts;
     NodeList body = { 0 }, rows = { 0 }, add = { 0 };
@@ -480,10 +480,10 @@ static void cut_serial(Cut *c, Node *phase, NodeList *out)
         lower_append(c->p, out, n);
         return;
     }
-    parts_find(c);
-    if (!parts_can_cut(c) && c->start != NULL) {
+    split_find(c);
+    if (!split_can_cut(c) && c->start != NULL) {
         c->start = NULL; /* then rows */
-        parts_can_cut(c);
+        split_can_cut(c);
     }
     if (c->no == NULL && c->n > 0) {
         cut_sum(c, phase, out);
@@ -509,40 +509,40 @@ static void cut_phase(Prog *p, Node *phase, Sums *sums, NodeList *out)
     int k;
 
     if (serial && is_loop(phase)) {
-        parts_find(&c);
-        if (parts_can_scatter(&c, &k)) {
-            parts_scatter(&c, phase, k, sums, out);
+        split_find(&c);
+        if (split_can_scatter(&c, &k)) {
+            split_scatter(&c, phase, k, sums, out);
             return;
         }
         c.start = NULL;
     }
-    parts_end_sums(p, sums, phase, out);
+    split_end_sums(p, sums, phase, out);
     if (serial) {
         cut_serial(&c, phase, out);
         return;
     }
-    parts_find(&c);
+    split_find(&c);
     if (c.start != NULL && phase->lo->op == OP_int && phase->lo->i == 0 &&
-        count_nodes(phase) <= MOST_NODES && parts_can_cut(&c))
+        count_nodes(phase) <= MOST_NODES && split_can_cut(&c))
         cut_long_rows(&c, phase, out);
     else
         lower_append(p, out, phase);
 }
 
-void lower_parts(Kernel *k)
+void lower_split_sums(Kernel *k)
 {
     NodeList out = { 0 };
     Sums sums = { 0 };
 
     for (int i = 0; i < k->n; i++) {
         if (lower_has_registers(k->phase[i])) {
-            parts_end_sums(k->p, &sums, k->phase[i], &out);
+            split_end_sums(k->p, &sums, k->phase[i], &out);
             lower_append(k->p, &out, k->phase[i]);
         } else {
             cut_phase(k->p, k->phase[i], &sums, &out);
         }
     }
-    parts_end_sums(k->p, &sums, NULL, &out);
+    split_end_sums(k->p, &sums, NULL, &out);
     k->phase = out.node;
     k->n = out.n;
     k->cap = out.cap;

@@ -5,8 +5,9 @@
  * O[j(e), ...] += v, meets the same row from several of its own.  Its rows are cut into a few
  * parts, each of which adds to an array of its own, in order; then the arrays are added up.  So
  * rows of what is read stay near while their entries pass, and only what is added to moves.  The
- * plan says where the cuts are (api/parts.c), by the structure alone.  lower/reroot.c decides which
- * scatters come here.  Works on a phase at stage positions, for lower/parts.c. */
+ * plan says where the cuts are (api/parts.c), by the structure alone.  positions/transpose.c
+ * decides which scatters come here.  Works on a phase at stage positions, for
+ * split/reductions.c. */
 #include "lower/split/split_int.h"
 
 /* The rows of an axis in parts, under one position; made once for a coordinate. */
@@ -17,11 +18,11 @@ static Axis *parts_of(Prog *p, Axis *of, int k)
     for (int i = 0; i < p->naxis; i++)
         if (p->axis[i]->from == of && p->axis[i]->from_k == FROM_ROWS && p->axis[i]->part == k)
             return p->axis[i];
-    o = parts_axis(p, "O", of->name, NULL);
+    o = split_axis(p, "O", of->name, NULL);
     ir_axis_close(p, o);
-    q = parts_axis(p, "P", of->name, o);
+    q = split_axis(p, "P", of->name, o);
     ir_axis_close(p, q);
-    r = parts_axis(p, "S", of->name, q);
+    r = split_axis(p, "S", of->name, q);
     ir_axis_coord(p, r, &(Coord){ .kind = C_LOAD, .name = ir_fresh(p, "part", false) });
     ir_axis_close(p, r);
     r->from = of;
@@ -82,12 +83,12 @@ static bool note_stores(Cut *c, const Node *n, int *k)
     return good;
 }
 
-bool parts_can_scatter(Cut *c, int *k)
+bool split_can_scatter(Cut *c, int *k)
 {
     *k = -1;
     c->n = 0;
     c->no = NULL;
-    return c->start != NULL && note_stores(c, c->phase, k) && c->n > 0 && !parts_reads(c);
+    return c->start != NULL && note_stores(c, c->phase, k) && c->n > 0 && !split_reads(c);
 }
 
 /* For all rows that may be added to, those of all parts: they begin, or are added to the whole. */
@@ -95,9 +96,9 @@ static Node *all_rows(Cut *c, int i, bool add)
 {
     Prog *p = c->p;
     Buf *b = c->whole[i];
-    const char *label = parts_label(p, add ? b->name : c->part[i]->name, add ? ".sum" : ".init");
+    const char *label = split_label(p, add ? b->name : c->part[i]->name, add ? ".sum" : ".init");
     Dim dim[IR_MAX_FULL];
-    Local *x[IR_MAX_FULL], *q = parts_local(p, "q");
+    Local *x[IR_MAX_FULL], *q = split_local(p, "q");
     Expr *index[IR_MAX_FULL], *out, *part;
     int n = ir_dims(b, dim), at = c->scatter_dim[i];
     Node *in;
@@ -111,7 +112,7 @@ static Node *all_rows(Cut *c, int i, bool add)
     }
     c->q = loop_use(p, q);
     out = loop_cell(p, b, index, n, 1);
-    part = parts_cell(c, out, i);
+    part = split_cell(c, out, i);
     in = loop_node(p, &(Node){ .kind = N_STORE,
                                .label = label,
                                .op = add ? A_ADD : A_SET,
@@ -119,9 +120,9 @@ static Node *all_rows(Cut *c, int i, bool add)
                                .value = add ? part : ir_real(p, -0.0) });
     for (int d = n - 1; d >= 0; d--)
         if (d != at)
-            in = parts_loop(p, label, x[d], ir_int(p, 0), lower_dim_extent(p, b, dim[d]), in);
-    in = parts_loop(p, label, q, ir_int(p, 0), ir_count(p, c->axis), in);
-    in = parts_loop(p, label, x[at], ir_int(p, 0), lower_dim_extent(p, b, dim[at]), in);
+            in = split_loop(p, label, x[d], ir_int(p, 0), lower_dim_extent(p, b, dim[d]), in);
+    in = split_loop(p, label, q, ir_int(p, 0), ir_count(p, c->axis), in);
+    in = split_loop(p, label, x[at], ir_int(p, 0), lower_dim_extent(p, b, dim[at]), in);
     in->how = FOR_PARALLEL;
     return in;
 }
@@ -133,7 +134,7 @@ static Node *in_parts(Cut *c, Node *n)
 
     for (int i = 0; n->kind == N_STORE && i < c->n; i++)
         if (n->out->buf == c->whole[i])
-            to->out = parts_cell(c, n->out, i);
+            to->out = split_cell(c, n->out, i);
     for (int i = 0; i < n->nbody; i++)
         lower_append(c->p, &body, in_parts(c, n->body[i]));
     to->body = body.node;
@@ -149,7 +150,7 @@ static Sum *waiting(Sums *s, const Cut *c, int i)
 }
 
 /* The sums of what a phase reads, or writes otherwise, cannot wait for later scatters. */
-void parts_end_sums(Prog *p, Sums *s, const Node *before, NodeList *out)
+void split_end_sums(Prog *p, Sums *s, const Node *before, NodeList *out)
 {
     int n = 0;
 
@@ -162,7 +163,7 @@ void parts_end_sums(Prog *p, Sums *s, const Node *before, NodeList *out)
     s->n = n;
 }
 
-void parts_scatter(Cut *c, Node *phase, int k, Sums *sums, NodeList *out)
+void split_scatter(Cut *c, Node *phase, int k, Sums *sums, NodeList *out)
 {
     Prog *p = c->p;
     Axis *rows = parts_of(p, c->start->of, k);
@@ -177,7 +178,7 @@ void parts_scatter(Cut *c, Node *phase, int k, Sums *sums, NodeList *out)
             c->part[i] = old->part;
             continue;
         }
-        c->part[i] = parts_array(c, i);
+        c->part[i] = split_array(c, i);
         lower_append(p, out, all_rows(c, i, false));
         sums->sum = arena_grow(p->arena, sums->sum, sums->n, &sums->cap, sizeof *sums->sum);
         sums->sum[sums->n++] = (Sum){ c->whole[i], c->part[i], c->axis, all_rows(c, i, true) };
@@ -186,6 +187,6 @@ void parts_scatter(Cut *c, Node *phase, int k, Sums *sums, NodeList *out)
     n = in_parts(c, phase);
     n->how = FOR_PARALLEL;
     n->parts = part;
-    parts_end_sums(p, sums, n, out); /* of what it reads */
+    split_end_sums(p, sums, n, out); /* of what it reads */
     lower_append(p, out, n);
 }

@@ -27,21 +27,21 @@ typedef struct Cut { /* of one phase */
     Expr *shift; /* from entries of parts to entries of rows */
 } Cut;
 
-/* parts_find.c: finds the first entries that hang on the phase's rows. */
-void parts_find(Cut *);
+/* split_find.c: finds the first entries that hang on the phase's rows. */
+void split_find(Cut *);
 /* Whether all that the phase does are sums that can be cut; fills whole, row_dim, n, or no. */
-bool parts_can_cut(Cut *);
-bool parts_is_row_loop(const Cut *, const Node *); /* over the entries of a row that are cut */
+bool split_can_cut(Cut *);
+bool split_is_row_loop(const Cut *, const Node *); /* over the entries of a row that are cut */
 
-bool parts_reads(Cut *); /* what is added to, anywhere in the phase; says so in `no` */
+bool split_reads(Cut *); /* what is added to, anywhere in the phase; says so in `no` */
 
-/* parts.c: what both kinds of parts are made of. */
-Axis *parts_axis(Prog *, const char *letter, const char *stem, Axis *parent);
-Buf *parts_array(Cut *, int i);             /* for each part what whole[i] is, without its rows */
-Expr *parts_cell(Cut *, Expr *out, int i);  /* the element of part q that stands for an element */
-Local *parts_local(Prog *, const char *name); /* whose name no variable of the program has */
-Node *parts_loop(Prog *, const char *label, Local *, Expr *lo, Expr *hi, Node *in);
-const char *parts_label(Prog *, const char *, const char *end);
+/* split/reductions.c: what both kinds of parts are made of. */
+Axis *split_axis(Prog *, const char *letter, const char *stem, Axis *parent);
+Buf *split_array(Cut *, int i);               /* for each part what whole[i] is, without its rows */
+Expr *split_cell(Cut *, Expr *out, int i);    /* the element of part q that stands for an element */
+Local *split_local(Prog *, const char *name); /* whose name no variable of the program has */
+Node *split_loop(Prog *, const char *label, Local *, Expr *lo, Expr *hi, Node *in);
+const char *split_label(Prog *, const char *, const char *end);
 
 typedef struct Sum { /* of the arrays of all parts, that later scatters may add to */
     const Buf *whole;
@@ -55,9 +55,9 @@ typedef struct Sums {
     int n, cap;
 } Sums;
 
-/* scatter.c: whether all stores add to rows that coordinate k of the cut entries names. */
-bool parts_can_scatter(Cut *, int *k);
-void parts_scatter(Cut *, Node *phase, int k, Sums *, NodeList *out);
-void parts_end_sums(Prog *, Sums *, const Node *before, NodeList *out); /* NULL: all */
+/* split/scatter.c: whether all stores add to rows that coordinate k of the cut entries names. */
+bool split_can_scatter(Cut *, int *k);
+void split_scatter(Cut *, Node *phase, int k, Sums *, NodeList *out);
+void split_end_sums(Prog *, Sums *, const Node *before, NodeList *out); /* NULL: all */
 
 #endif

@@ -11,7 +11,7 @@ enum {
     MOST_DIM = 256     /* constant extents that need not be looped over */
 };
 
-bool parts_is_row_loop(const Cut *c, const Node *n)
+bool split_is_row_loop(const Cut *c, const Node *n)
 {
     return n->kind == N_FOR && c->start != NULL && n->lo == c->lo && n->hi == c->hi;
 }
@@ -37,7 +37,7 @@ static void find_entries(Cut *c, const Node *n)
     }
 }
 
-void parts_find(Cut *c)
+void split_find(Cut *c)
 {
     find_entries(c, c->phase);
 }
@@ -85,7 +85,7 @@ static bool is_of_row(Cut *c, Expr *out, int *row_dim)
 /* Whether the local is the phase's, or that of a loop over entries of its row. */
 static bool is_own_index(Cut *c, Expr *index)
 {
-    const Local *l = lower_place(index);
+    const Local *l = lower_index_owner(index);
     const Node *loop = l != NULL ? loop_of(c->phase, l) : NULL;
 
     return loop != NULL && ((loop == c->phase && index->op == OP_local) ||
@@ -188,7 +188,7 @@ static void note_store(Cut *c, const Node *n)
 /* Looks at all stores; each is to be inside of one loop over the entries that are cut. */
 static void note_stores(Cut *c, const Node *n, bool inside)
 {
-    bool row = parts_is_row_loop(c, n);
+    bool row = split_is_row_loop(c, n);
 
     if (n->kind > N_CHECK)
         c->no = "it builds an axis";
@@ -233,7 +233,7 @@ static void note_both(Cut *c)
                 c->no = say(c, "rows of %s are not one iteration's", c->own[k]);
 }
 
-bool parts_reads(Cut *c)
+bool split_reads(Cut *c)
 {
     Memo met = { 0 };
 
@@ -241,7 +241,7 @@ bool parts_reads(Cut *c)
     return c->no != NULL;
 }
 
-bool parts_can_cut(Cut *c)
+bool split_can_cut(Cut *c)
 {
     c->no = NULL;
     c->n = c->nown = 0;
@@ -249,6 +249,6 @@ bool parts_can_cut(Cut *c)
     if (c->no == NULL)
         note_both(c);
     if (c->no == NULL)
-        parts_reads(c);
+        split_reads(c);
     return c->no == NULL && c->n > 0;
 }

@@ -37,7 +37,7 @@ Array lower_array(Arena *arena, const Prog *p, const Env *env, const Buf *b)
     if (b->of != NULL && b->nfull > 0)
         return base_table(arena, p, env, b);
     if (b->of != NULL && b->of_k == LOOP_MAP)
-        return lower_map(arena, p, env, b->of);
+        return lower_hash_table(arena, p, env, b->of);
     if (b->of != NULL) {
         a = b->of_k < 0 ? env->start[b->of->id] : env->coord[b->of->id][b->of_k];
         return a.type == b->type ? a : converted(arena, a, b->type);

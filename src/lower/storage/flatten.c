@@ -45,7 +45,7 @@ static Expr *flatten(Prog *p, Expr *e, void *ctx)
     return loop_cell(p, e->buf, &at, 1, 1);
 }
 
-void lower_loops(Kernel *k)
+void lower_flatten(Kernel *k)
 {
     for (int i = 0; i < k->n; i++) {
         Memo memo = { 0 };

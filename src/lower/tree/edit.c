@@ -286,7 +286,7 @@ Node *lower_renamed(Prog *p, Node *n)
     return loop_rewrite(p, n, same, NULL, &memo);
 }
 
-Local *lower_place(Expr *e)
+Local *lower_index_owner(Expr *e)
 {
     const Buf *b = e->op == OP_cell && e->buf->of_k >= 0 && e->buf->nfull == 0 ? e->buf : NULL;
 
@@ -309,13 +309,13 @@ static Expr *batched(Prog *p, const Node *phase, const Node *n)
 
             if (size->op == OP_int && n->lo->arg[1 - i] == loop_use(p, phase->local) &&
                 n->hi->arg[1 - k] == lower_add(p, n->lo, size) &&
-                phase->hi == lower_batches_of(p, all, size->i))
+                phase->hi == lower_batch_count(p, all, size->i))
                 return all;
         }
     return NULL;
 }
 
-Expr *lower_batches_of(Prog *p, Expr *all, int64_t size)
+Expr *lower_batch_count(Prog *p, Expr *all, int64_t size)
 {
     return ir_op2(p, OP_div, lower_add(p, all, ir_int(p, size - 1)), ir_int(p, size));
 }

@@ -8,31 +8,31 @@
 
 typedef struct Finding {
     Prog *p;
-    Spots *to;
+    Sites *to;
 } Finding;
 
 static void see(Expr *e, void *ctx)
 {
     Finding *f = ctx;
-    Spots *s = f->to;
+    Sites *s = f->to;
 
     if (e->op != OP_cell)
         return;
     s->of = arena_grow(f->p->arena, s->of, s->nof, &s->cap_of, sizeof *s->of);
-    s->of[s->nof++] = (SpotOf){ e->buf, s->n - 1 };
+    s->of[s->nof++] = (SiteOf){ e->buf, s->n - 1 };
 }
 
 /* A copy of the tree, with a spot for each node. */
 static Node *copy(Finding *f, const Node *n, int up)
 {
     Prog *p = f->p;
-    Spots *s = f->to;
+    Sites *s = f->to;
     Node own = *n, *c = loop_node(p, n), **body;
     int here = s->n;
     Memo met = { 0 };
 
     s->spot = arena_grow(p->arena, s->spot, s->n, &s->cap, sizeof *s->spot);
-    s->spot[s->n++] = (Spot){ c, up };
+    s->spot[s->n++] = (Site){ c, up };
     own.nbody = 0;
     loop_visit(p, &own, see, f, &met);
     body = arena_array(p->arena, n->nbody, sizeof *body);
@@ -44,13 +44,13 @@ static Node *copy(Finding *f, const Node *n, int up)
 
 static int order(const void *a, const void *b)
 {
-    const SpotOf *x = a, *y = b;
+    const SiteOf *x = a, *y = b;
     int p = x->buf->id, q = y->buf->id;
 
     return p != q ? (p > q) - (p < q) : (x->spot > y->spot) - (x->spot < y->spot);
 }
 
-void lower_spots(Prog *p, Node **phase, Spots *s)
+void lower_sites(Prog *p, Node **phase, Sites *s)
 {
     Finding f = { p, s };
 
@@ -62,7 +62,7 @@ void lower_spots(Prog *p, Node **phase, Spots *s)
 }
 
 /* The first place of a spot of the array, or of one with a larger id. */
-static int first_of(const Spots *s, int id)
+static int first_of(const Sites *s, int id)
 {
     int lo = 0, hi = s->nof;
 
@@ -77,7 +77,7 @@ static int first_of(const Spots *s, int id)
     return lo;
 }
 
-const SpotOf *lower_spots_of(const Spots *s, const Buf *b, int *n)
+const SiteOf *lower_sites_of(const Sites *s, const Buf *b, int *n)
 {
     int from = first_of(s, b->id);
 
@@ -85,7 +85,7 @@ const SpotOf *lower_spots_of(const Spots *s, const Buf *b, int *n)
     return &s->of[from];
 }
 
-int lower_spot_path(const Spots *s, int spot, Node **out, int most)
+int lower_site_path(const Sites *s, int spot, Node **out, int most)
 {
     int n = 0;
 
