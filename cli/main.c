@@ -12,10 +12,9 @@
 #include <string.h>
 
 static const Command *const commands[] = {
-    &cmd_op,    &cmd_tp,    &cmd_linear, &cmd_sh,   &cmd_irreps, &cmd_wigner,
-    &cmd_check, &cmd_print, &cmd_explain, &cmd_grad,   &cmd_run,  &cmd_emit,   &cmd_cache,
-    &cmd_gen,   &cmd_bench, &cmd_tune,   &cmd_list, &cmd_version,
-    &cmd_format, &cmd_convert, &cmd_neighbours,
+    &cmd_op,    &cmd_tp,      &cmd_linear, &cmd_sh,      &cmd_irreps, &cmd_wigner,  &cmd_check,
+    &cmd_print, &cmd_explain, &cmd_grad,   &cmd_run,     &cmd_emit,   &cmd_cache,   &cmd_gen,
+    &cmd_bench, &cmd_tune,    &cmd_list,   &cmd_version, &cmd_format, &cmd_convert, &cmd_neighbours,
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
 
@@ -97,6 +96,9 @@ static void help(FILE *to)
                 "Programs over sparse and constant structure; docs/ir.md has the language.\n\n");
     for (int i = 0; i < NCOMMANDS; i++)
         fprintf(to, "  %-10s  %s\n", commands[i]->name, commands[i]->brief);
+    fprintf(to,
+            "\nEvery command takes --skip PASS, which leaves out an optional pass of the compiler\n"
+            "(weft list passes): to find the pass that a wrong or slow kernel comes from.\n");
     fprintf(to, "\nexamples:\n"
                 "  weft check spmm.weft\n"
                 "  weft run spmm.weft --in A=a.mtx --in B=b.npy --out C=c.npy\n"
@@ -110,6 +112,61 @@ static bool wants_help(int argc, char **argv)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return true;
     return false;
+}
+
+static bool is_pass(const char *name)
+{
+    const char *pass;
+
+    for (int i = 0; (pass = weft_list("passes", i, NULL)) != NULL; i++)
+        if (strcmp(pass, name) == 0)
+            return true;
+    return false;
+}
+
+/* One name more in WEFT_SKIP, where the library looks. */
+static bool skip(const char *name)
+{
+    const char *had = getenv("WEFT_SKIP");
+    size_t n = (had == NULL ? 0 : strlen(had)) + strlen(name) + 2;
+    char *all = malloc(n);
+    bool set;
+
+    if (all == NULL)
+        return false;
+    snprintf(all, n, "%s%s%s", had == NULL ? "" : had, had == NULL ? "" : ",", name);
+    set = setenv("WEFT_SKIP", all, 1) == 0;
+    free(all);
+    return set;
+}
+
+/* Takes `--skip PASS` out of the arguments, wherever it stands: all commands have it. */
+static int take_skips(int *argc, char **argv)
+{
+    int n = 0;
+
+    for (int i = 0; i < *argc; i++) {
+        if (strcmp(argv[i], "--skip") != 0) {
+            argv[n++] = argv[i];
+            continue;
+        }
+        if (i + 1 == *argc || !is_pass(argv[i + 1])) {
+            fprintf(stderr,
+                    "weft: --skip wants the name of a pass after it, not %s; the passes are",
+                    i + 1 == *argc ? "nothing" : argv[i + 1]);
+            for (int k = 0; weft_list("passes", k, NULL) != NULL; k++)
+                fprintf(stderr, "%s %s", k > 0 ? "," : "", weft_list("passes", k, NULL));
+            fputc('\n', stderr);
+            return EXIT_USAGE;
+        }
+        if (!skip(argv[++i])) {
+            fprintf(stderr, "weft: error: out of memory\n");
+            return EXIT_FAILED;
+        }
+    }
+    *argc = n;
+    argv[n] = NULL;
+    return EXIT_GOOD;
 }
 
 static int dispatch(int argc, char **argv)
@@ -136,7 +193,10 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    int code = dispatch(argc, argv);
+    int code = take_skips(&argc, argv);
+
+    if (code == EXIT_GOOD)
+        code = dispatch(argc, argv);
 
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "weft: error: cannot write the standard output: %s\n", strerror(errno));

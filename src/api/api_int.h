@@ -15,6 +15,7 @@
 #ifndef WEFT_API_INT_H
 #define WEFT_API_INT_H
 
+#include "api/pass_int.h"
 #include "base/base.h"
 #include "cost/cost.h"
 #include "format/format.h"
@@ -176,11 +177,13 @@ typedef struct Isa {
     int bytes, registers;      /* of a vector register; how many there are */
     const char *flag[8];       /* of the C compiler; NULL at the end */
     const char *macro;         /* that the compiler defines then; NULL: always */
+    TargetKind kind;
 } Isa;
 
 typedef struct Lowered { /* what runs need to know of a program that has become C text */
     const Prog *prog;    /* its declarations: ids up to the old numbers are the same */
     const Isa *isa;
+    uint64_t skip; /* passes that it was made without */
     const struct EmitKernel *info;
     const char **label; /* of each phase */
     const struct LowerWork *work; /* of each phase, for plans */
@@ -329,17 +332,10 @@ struct JitRequest *kernel_request(Arena *, const Lowered *, const Text *source);
 typedef struct Aim { /* what a program is compiled for, and how */
     const Isa *isa;
     Sched sched;
+    uint64_t skip; /* bits of rows of the pass table */
 } Aim;
 
-/* pipeline.c: passes, each by what it needs and gives; the last row has no name. */
-typedef struct Pass {
-    const char *name, *note;
-    Stage needs, gives;
-    void (*plain)(struct Kernel *); /* one of the two: */
-    void (*run)(struct Kernel *, const struct Aim *);
-} Pass;
-extern const Pass api_pass[];
-const Pass *api_find_pass(Prog *, const char *name); /* throws */
+/* pipeline.c, whose table of passes is in pass_int.h. */
 /* A copy to be lowered, in ctx->trees, where its garbage is collected between passes: there is one
  * at a time, and it is gone when the call ends. */
 Prog *api_trees(weft_ctx *, const Prog *);
@@ -352,10 +348,15 @@ void api_collect_garbage(struct Kernel *); /* after a pass, where there is much 
 enum { API_MOST_STATEMENTS = 8192 };       /* that are lowered at once: docs/ir.md */
 static inline Aim api_aim(const Isa *isa)
 {
-    return (Aim){ isa, sched_default(isa->registers, isa->bytes) };
+    return (Aim){ isa, sched_default(isa->registers, isa->bytes), 0 };
 }
 struct StepTarget api_step_target(const Aim *); /* what schedule steps ask of it */
 Aim api_aim_at(Err *, const Isa *, const char *sched); /* the text of a schedule, or NULL; throws */
+/* The same, without the passes that WEFT_SKIP names. */
+Aim api_aim_of(weft_ctx *, const Isa *, const char *sched);
+bool api_skips(weft_ctx *); /* whether WEFT_SKIP names any */
+/* The optional passes of a list of names, as bits of Aim.skip; throws for other names. */
+uint64_t api_skipped(weft_ctx *, const char *names);
 
 /* explain.c: the pass that a place in the pipeline is after; where it is in the schedule, that is
  * cut there. */

@@ -53,10 +53,11 @@ const char *api_until(weft_ctx *ctx, const char *where, const char **sched)
     const char *pass, *end;
     char *text;
 
-    if (is_pass(where) ||
-        (!is_number(where, &count) && step_named(where, strlen(where)) == NULL))
+    if (!is_number(where, &count) && step_named(where, strlen(where)) == NULL)
         return where;
     end = end_of(*sched, count, where, &pass);
+    if (end == NULL && is_pass(where)) /* a step and a pass may have one name: vectorize */
+        return where;
     if (end == NULL)
         err_throw(&ctx->err, ST_ARG, count >= 0 ? "the schedule has fewer than %s steps"
                                                 : "the schedule has no step %s",
@@ -135,13 +136,13 @@ static void lower_on(Prog *p, const Aim *aim, const char *pass)
 {
     const Pass *last = api_find_pass(p, pass);
 
-    if (p->stage <= last->needs)
+    if (p->stage <= last->from)
         api_lower_to(p, aim, last);
 }
 
 static const char *explain(weft_ctx *ctx, weft_prog *prog)
 {
-    Aim aim = api_aim_at(&ctx->err, api_isa(ctx), prog->sched);
+    Aim aim = api_aim_of(ctx, api_isa(ctx), prog->sched);
     Text out = { .arena = &api_box(ctx)->arena };
     const char *steps = aim.sched.text;
     Prog *p;

@@ -439,7 +439,7 @@ static const char *emit(weft_ctx *ctx, weft_prog *prog, const char *target, weft
 
     body_check(prog->body);
     x.isa = api_find_isa(ctx, target);
-    aim = api_aim_at(&ctx->err, x.isa, prog->sched);
+    aim = api_aim_of(ctx, x.isa, prog->sched);
     x.prog = api_trees(ctx, prog->body->prog);
     text_f(&entry, "weft_run_%s", x.prog->name);
     x.entry = entry.s;

@@ -70,13 +70,17 @@ static EmitKernel *keep_info(Prog *own, const EmitKernel *info)
     return to;
 }
 
-static Lowered *keep(Arena *arena, Prog *p, const EmitKernel *info, const Isa *isa)
+static Lowered *keep(Arena *arena, Prog *p, const EmitKernel *info, const Aim *aim)
 {
     Lowered *l = arena_alloc(arena, sizeof *l);
     Prog *own = ir_copy_declared(arena, p);
     LowerWork *work = arena_array(arena, p->nphase, sizeof *work);
 
-    *l = (Lowered){ .prog = own, .isa = isa, .info = keep_info(own, info), .work = work };
+    *l = (Lowered){ .prog = own,
+                    .isa = aim->isa,
+                    .skip = aim->skip,
+                    .info = keep_info(own, info),
+                    .work = work };
     l->use = hold_uses(arena, p, info);
     l->label = arena_array(arena, p->nphase, sizeof *l->label);
     l->in_lanes = arena_array(arena, p->nsize, sizeof *l->in_lanes);
@@ -110,10 +114,10 @@ const Lowered *kernel_lower(weft_ctx *ctx, Arena *arena, const Body *body, const
     set_strides(body, p, key);
     for (int i = 0; i < prog->nsize && key->size != NULL; i++)
         p->size[i]->is = key->size[i];
-    aim = api_aim_at(&ctx->err, isa, key->sched);
+    aim = api_aim_of(ctx, isa, key->sched);
     api_passes(p, &aim);
     info = emit_c(source, p, p->phase, p->nphase, p->name);
-    l = keep(arena, p, info, isa);
+    l = keep(arena, p, info, &aim);
     arena_free(&ctx->trees);
     return l;
 }
@@ -139,6 +143,9 @@ JitRequest *kernel_request(Arena *arena, const Lowered *l, const Text *source)
     for (int i = 0; i < l->info->nphase; i++)
         symbol[i] = l->info->phase[i].name;
     text_f(&identity, "weft %s, %s", weft_version(), isa_name(l->isa));
+    for (int i = 0; api_pass[i].name != NULL; i++)
+        if (l->skip >> i & 1)
+            text_f(&identity, ", without %s", api_pass[i].name);
     r->identity = identity.s;
     return r;
 }

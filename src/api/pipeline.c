@@ -2,20 +2,23 @@
  * Copyright The Weft authors
  *
  * The pipeline: from a program over coordinates to loops that emit/ prints.  A table, so that it
- * can be listed, stopped after each pass, and begun at the stage that a program is written in. */
+ * can be listed, stopped after each pass, begun at the stage that a program is written in, and run
+ * without any optional pass.  A row says all that is true of a pass; no other place does. */
 #include "api/api_int.h"
 #include "lower/lower.h"
 #include "sched/step.h"
 
 #include <string.h>
 
-static void reroot(Kernel *k)
+static void transpose(Kernel *k, const Aim *aim)
 {
+    (void)aim;
     lower_transpose(k->p);
 }
 
-static void positions(Kernel *k)
+static void positions(Kernel *k, const Aim *aim)
 {
+    (void)aim;
     *k = *lower_positions(k->p);
 }
 
@@ -66,53 +69,57 @@ static void lanes(Kernel *k, const Aim *aim)
     take_phases(k);
 }
 
-static void tiles(Kernel *k, const Aim *aim)
-{
-    lower_accumulate(k, tile_of(aim));
-}
-
-static void segments(Kernel *k, const Aim *aim)
+static void factor(Kernel *k, const Aim *aim)
 {
     lower_factor(k, tile_of(aim));
 }
 
-static void rows(Kernel *k, const Aim *aim)
+static void accumulate(Kernel *k, const Aim *aim)
+{
+    lower_accumulate(k, tile_of(aim));
+}
+
+static void block_rows(Kernel *k, const Aim *aim)
 {
     lower_block_rows(k, tile_of(aim));
 }
 
-static void batches(Kernel *k, const Aim *aim)
+static void batch(Kernel *k, const Aim *aim)
 {
     lower_batch(k, aim->isa->bytes);
 }
 
-static void panels(Kernel *k, const Aim *aim)
+static void panel(Kernel *k, const Aim *aim)
 {
     lower_panel(k, aim->sched.step[SCHED_PANEL], aim->sched.step[SCHED_PACK]);
 }
 
-static void vectors(Kernel *k, const Aim *aim)
+static void vectorize(Kernel *k, const Aim *aim)
 {
     lower_vectorize(k, aim->isa->bytes);
 }
 
-static void items(Kernel *k, const Aim *aim)
+static void vectorize_outer(Kernel *k, const Aim *aim)
 {
     lower_vectorize_outer(k, aim->isa->bytes);
 }
 
-static void ahead(Kernel *k, const Aim *aim)
+static void prefetch_gathers(Kernel *k, const Aim *aim)
 {
     lower_prefetch_gathers(k, aim->sched.step[SCHED_AHEAD]);
+}
+
+static void prefetch_rows(Kernel *k, const Aim *aim)
+{
     lower_prefetch_rows(k, aim->sched.step[SCHED_AHEAD]);
 }
 
-static void streams(Kernel *k, const Aim *aim)
+static void stream(Kernel *k, const Aim *aim)
 {
     lower_stream(k, aim->sched.step[SCHED_STREAM]);
 }
 
-static void jams(Kernel *k, const Aim *aim)
+static void jam(Kernel *k, const Aim *aim)
 {
     if (aim->sched.step[SCHED_JAM])
         lower_jam(k, aim->isa->registers);
@@ -129,69 +136,122 @@ static void formats(Kernel *k, const Aim *aim)
     api_formats(k->p, aim->sched.text);
 }
 
-const Pass api_pass[] = {
-    /* name, what it does, the stage it needs, the stage it gives */
-    { "formats", "entries are stored as a schedule says", STAGE_COORDINATES, STAGE_COORDINATES,
-      NULL, formats },
-    { "transpose", "scatters become sums over the rows of a transpose", STAGE_COORDINATES,
-      STAGE_COORDINATES, reroot, NULL },
-    { "positions", "coordinates become loops over stored entries", STAGE_COORDINATES,
-      STAGE_POSITIONS, positions, NULL },
-    { "steps", "loops are arranged as a schedule says", STAGE_POSITIONS, STAGE_POSITIONS, NULL,
-      steps },
-    { "unroll", "constant relations become straight-line code", STAGE_POSITIONS, STAGE_POSITIONS,
-      lower_unroll, NULL },
-    { "fuse_entries", "what is made of an entry is used there", STAGE_POSITIONS, STAGE_POSITIONS,
-      lower_fuse_entries, NULL },
-    { "split_sums", "long rows and sums of all iterations are cut", STAGE_POSITIONS,
-      STAGE_POSITIONS, lower_split_sums, NULL },
-    { "flatten", "one flat index an element", STAGE_POSITIONS, STAGE_LOOPS, lower_flatten, NULL },
-    { "fold", "as unroll, where flat indices decide more", STAGE_LOOPS, STAGE_LOOPS, lower_unroll,
-      NULL },
-    { "hoist", "what was tested, or does not change in a loop, is tested once", STAGE_LOOPS,
-      STAGE_LOOPS, lower_hoist, NULL },
-    { "gallop", "searches for what ascends go on from where they ended", STAGE_LOOPS, STAGE_LOOPS,
-      lower_gallop, NULL },
-    { "hash", "searches among entries in no order ask a table", STAGE_LOOPS, STAGE_LOOPS,
-      lower_hash, NULL },
-    { "lanes", "loops run in lanes as a schedule says", STAGE_LOOPS, STAGE_LOOPS, NULL, lanes },
-    { "fuse_sums", "phases of sums over one range become one", STAGE_LOOPS, STAGE_LOOPS,
-      lower_fuse_sums, NULL },
-    { "factor", "sums of products share what they can", STAGE_LOOPS, STAGE_LOOPS, NULL, segments },
-    { "accumulate", "sums stay in registers while loops add to them", STAGE_LOOPS, STAGE_LOOPS,
-      NULL, tiles },
-    { "accumulate_outer", "what loops around others add to one element stays in a register",
-      STAGE_LOOPS, STAGE_LOOPS, lower_accumulate_outer, NULL },
-    { "init_registers", "first values come with the sums", STAGE_LOOPS, STAGE_LOOPS,
-      lower_init_registers, NULL },
-    { "init_stores", "first values come with the first stores", STAGE_LOOPS, STAGE_LOOPS,
-      lower_init_stores, NULL },
-    { "batch", "numbers of several iterations are computed at once", STAGE_LOOPS, STAGE_LOOPS, NULL,
-      batches },
-    { "block_rows", "rows that share operands run side by side", STAGE_LOOPS, STAGE_LOOPS, NULL,
-      rows },
-    { "panel", "some elements of all rows come before the next", STAGE_LOOPS, STAGE_LOOPS, NULL,
-      panels },
-    { "vectorize", "innermost loops run several iterations at once", STAGE_LOOPS, STAGE_LOOPS, NULL,
-      vectors },
-    { "fuse_straight", "straight-line phases over one range become one", STAGE_LOOPS, STAGE_LOOPS,
-      lower_fuse_straight, NULL },
-    { "combine", "what one element gets is added up first", STAGE_LOOPS, STAGE_LOOPS, lower_combine,
-      NULL },
-    { "vectorize_outer", "straight-line phases run several iterations at once", STAGE_LOOPS,
-      STAGE_LOOPS, NULL, items },
-    { "fuse_rows", "phases over the same rows run in one iteration, where they share them",
-      STAGE_LOOPS, STAGE_LOOPS, lower_fuse_rows, NULL },
-    { "prefetch", "rows that will be gathered are asked for early", STAGE_LOOPS, STAGE_LOOPS, NULL,
-      ahead },
-    { "stream", "results that nothing reads go past the caches", STAGE_LOOPS, STAGE_LOOPS, NULL,
-      streams },
-    { "jam", "sums over lanes run side by side", STAGE_LOOPS, STAGE_LOOPS, NULL, jams },
-    { "compensate", "sums over entries add up what rounding takes from them", STAGE_LOOPS,
-      STAGE_LOOPS, NULL, compensate },
-    { "cse", "what is used twice is computed once", STAGE_LOOPS, STAGE_LOOPS, lower_cse, NULL },
-    { NULL, NULL, STAGE_LOOPS, STAGE_LOOPS, NULL, NULL },
+/* Passes that need nothing but the loops. */
+#define PLAIN(pass)                             \
+    static void pass(Kernel *k, const Aim *aim) \
+    {                                           \
+        (void)aim;                              \
+        lower_##pass(k);                        \
+    }
+PLAIN(unroll)
+PLAIN(fuse_entries)
+PLAIN(split_sums)
+PLAIN(flatten)
+PLAIN(hoist)
+PLAIN(gallop)
+PLAIN(hash)
+PLAIN(fuse_sums)
+PLAIN(accumulate_outer)
+PLAIN(init_registers)
+PLAIN(init_stores)
+PLAIN(fuse_straight)
+PLAIN(combine)
+PLAIN(fuse_rows)
+PLAIN(cse)
+
+/* A row: the name; the stages that the pass takes and gives; the properties that it needs and
+ * gives; flags; the kinds of target that run it; what it does.  `weft list passes` prints all of
+ * it, so that properties and flags are also text. */
+enum {
+#define BIT(name, note) name = 1u << PROPERTY_##name,
+    PASS_PROPERTIES(BIT)
+#undef BIT
+        REQUIRED = 0,
+    OPTIONAL = PASS_OPTIONAL,
+    ARRANGES = PASS_ARRANGES,
+    PLANNED = PASS_PLANNED,
+    REORDERS = PASS_REORDERS,
+    NONE = 0,
+    CPU = 1 << KIND_CPU,
+    EVERY = CPU | 1 << KIND_WARP
 };
+#define ROW(name, from, to, needs, gives, flags, kinds, note, run)                           \
+    {                                                                                        \
+        name, note " (needs " #needs "; gives " #gives "; " #flags "; targets: " #kinds ")", \
+            STAGE_##from, STAGE_##to, needs, gives, flags, kinds, run                        \
+    }
+
+const Pass api_pass[] = {
+    ROW("formats", COORDINATES, COORDINATES, NONE, NONE, REQUIRED | PLANNED, EVERY,
+        "store the entries of axes in the formats that a schedule names", formats),
+    ROW("transpose", COORDINATES, COORDINATES, NONE, NONE, OPTIONAL | PLANNED | REORDERS, EVERY,
+        "turn scatters through a coordinate into sums over the rows of a transpose", transpose),
+    ROW("positions", COORDINATES, POSITIONS, NONE, NONE, REQUIRED, EVERY,
+        "turn coordinates into loops over stored entries", positions),
+    ROW("steps", POSITIONS, POSITIONS, NONE, ARRANGED, REQUIRED, EVERY,
+        "apply the lines of the schedule that arrange loops", steps),
+    ROW("unroll", POSITIONS, POSITIONS, ARRANGED, NONE, OPTIONAL, EVERY,
+        "turn loops over constant relations into straight-line code", unroll),
+    ROW("fuse_entries", POSITIONS, POSITIONS, ARRANGED, CONSUMED, OPTIONAL | ARRANGES, EVERY,
+        "fuse the readers of a per-edge temporary into the phase that computes it", fuse_entries),
+    ROW("split_sums", POSITIONS, POSITIONS, ARRANGED | CONSUMED, NONE,
+        OPTIONAL | ARRANGES | PLANNED | REORDERS, EVERY,
+        "split long rows, total sums and scatters into chunks for threads", split_sums),
+    ROW("flatten", POSITIONS, LOOPS, NONE, FLAT, REQUIRED, EVERY,
+        "give each element one flat index", flatten),
+    ROW("fold", LOOPS, LOOPS, FLAT, NONE, OPTIONAL, EVERY,
+        "unroll again, where flat indices decide more", unroll),
+    ROW("hoist", LOOPS, LOOPS, FLAT, HOISTED, OPTIONAL, EVERY,
+        "test and search once, before the loop that does not change the outcome", hoist),
+    ROW("gallop", LOOPS, LOOPS, FLAT | HOISTED, NONE, OPTIONAL, EVERY,
+        "continue a search for ascending coordinates from where it ended", gallop),
+    ROW("hash", LOOPS, LOOPS, FLAT | HOISTED, NONE, OPTIONAL | PLANNED, EVERY,
+        "look up unordered entries in a hash table of the plan", hash),
+    ROW("lanes", LOOPS, LOOPS, FLAT, VECTOR_STEPS, REQUIRED, EVERY,
+        "apply the lines of the schedule that run loops in lanes", lanes),
+    ROW("fuse_sums", LOOPS, LOOPS, FLAT | VECTOR_STEPS, FUSED, OPTIONAL | ARRANGES, EVERY,
+        "fuse phases of sums over one range", fuse_sums),
+    ROW("factor", LOOPS, LOOPS, FLAT | FUSED, FACTORED, OPTIONAL | ARRANGES | REORDERS, EVERY,
+        "fuse loops of sums of products and factor out common terms", factor),
+    ROW("accumulate", LOOPS, LOOPS, FLAT | FACTORED, REGISTERS, OPTIONAL | ARRANGES | REORDERS,
+        EVERY, "keep sums in registers while loops add to them", accumulate),
+    ROW("accumulate_outer", LOOPS, LOOPS, FLAT | FACTORED, NONE, OPTIONAL | ARRANGES, EVERY,
+        "keep the sum of a loop around others in a register", accumulate_outer),
+    ROW("init_registers", LOOPS, LOOPS, FLAT | REGISTERS, NONE, OPTIONAL, EVERY,
+        "place initial values in the registers that sum", init_registers),
+    ROW("init_stores", LOOPS, LOOPS, FLAT | FACTORED, INIT_PLACED, OPTIONAL, EVERY,
+        "place initial values in the first store to each element", init_stores),
+    ROW("batch", LOOPS, LOOPS, FLAT | INIT_PLACED, NONE, OPTIONAL | ARRANGES, CPU,
+        "compute scalars of several iterations at once", batch),
+    ROW("block_rows", LOOPS, LOOPS, FLAT | REGISTERS, NONE, OPTIONAL | ARRANGES, EVERY,
+        "block rows that share operands in registers", block_rows),
+    ROW("panel", LOOPS, LOOPS, FLAT | REGISTERS, NONE, OPTIONAL | ARRANGES, CPU,
+        "process a panel of columns of all rows before the next panel", panel),
+    ROW("vectorize", LOOPS, LOOPS, FLAT | VECTOR_STEPS, LANES, OPTIONAL | ARRANGES | REORDERS,
+        EVERY, "run innermost loops in lanes", vectorize),
+    ROW("fuse_straight", LOOPS, LOOPS, FLAT | LANES, FEW, OPTIONAL | ARRANGES, EVERY,
+        "fuse straight-line phases over one range", fuse_straight),
+    ROW("combine", LOOPS, LOOPS, FLAT, NONE, OPTIONAL | REORDERS, EVERY,
+        "add the terms of one element in straight-line code before its store", combine),
+    ROW("vectorize_outer", LOOPS, LOOPS, FLAT | FEW, NONE, OPTIONAL | ARRANGES, CPU,
+        "run the iterations of straight-line phases in lanes", vectorize_outer),
+    ROW("fuse_rows", LOOPS, LOOPS, FLAT | LANES, ROWS_FUSED, OPTIONAL, CPU,
+        "fuse phases that share rows of a temporary or long rows of edges", fuse_rows),
+    ROW("prefetch_gathers", LOOPS, LOOPS, FLAT | LANES | ROWS_FUSED, NONE, OPTIONAL | ARRANGES, CPU,
+        "prefetch rows that later entries gather", prefetch_gathers),
+    ROW("prefetch_rows", LOOPS, LOOPS, FLAT | LANES | ROWS_FUSED, NONE, OPTIONAL | ARRANGES, CPU,
+        "prefetch the pieces of later rows", prefetch_rows),
+    ROW("stream", LOOPS, LOOPS, FLAT | LANES, NONE, OPTIONAL, CPU,
+        "store write-only results by non-temporal stores", stream),
+    ROW("jam", LOOPS, LOOPS, FLAT | LANES, NONE, OPTIONAL | ARRANGES, CPU,
+        "unroll and jam loops with sums over lanes", jam),
+    ROW("compensate", LOOPS, LOOPS, FLAT | LANES, NONE, OPTIONAL | REORDERS, EVERY,
+        "add the rounding errors of sums over entries at their end", compensate),
+    ROW("cse", LOOPS, LOOPS, FLAT | LANES, NONE, OPTIONAL, EVERY,
+        "compute common subexpressions once", cse),
+    { .name = NULL },
+};
+#undef ROW
 
 Aim api_aim_at(Err *err, const Isa *isa, const char *sched)
 {
@@ -216,22 +276,84 @@ const Pass *api_find_pass(Prog *p, const char *name)
     ir_throw(p, ST_ARG, "there is no pass %s; `weft list passes` shows them", name);
 }
 
-/* Passes that arrange the loops of each phase by themselves: a scheduled phase keeps its loops. */
-static bool arranges(const Pass *s)
+static const char *property_name(unsigned bits)
 {
-    return s->plain == lower_fuse_entries || s->plain == lower_split_sums ||
-           s->plain == lower_fuse_sums || s->run == segments || s->run == tiles ||
-           s->plain == lower_accumulate_outer || s->run == batches || s->run == rows ||
-           s->run == panels || s->run == vectors || s->plain == lower_fuse_straight ||
-           s->run == items || s->run == ahead || s->run == jams;
+    static const char *const name[] = {
+#define NAME(name, note) #name,
+        PASS_PROPERTIES(NAME)
+#undef NAME
+    };
+    int i = 0;
+
+    while (i < PROPERTIES - 1 && (bits >> i & 1) == 0)
+        i++;
+    return name[i];
 }
 
-static void run(const Pass *s, Kernel *k, const Aim *aim)
+const Pass *api_misplaced(const Pass *table, const char **property)
 {
-    if (s->plain != NULL)
-        s->plain(k);
-    else
-        s->run(k, aim);
+    unsigned given = 0;
+
+    for (; table->name != NULL; table++) {
+        if ((table->needs & ~given) != 0) {
+            *property = property_name(table->needs & ~given);
+            return table;
+        }
+        given |= table->gives;
+    }
+    return NULL;
+}
+
+static _Noreturn void refuse_skip(weft_ctx *ctx, const Pass *s, const char *name, size_t n)
+{
+    Text list = { .arena = &ctx->scratch };
+
+    text_put(&list, "", 0);
+    for (const Pass *o = api_pass; o->name != NULL; o++)
+        if (o->flags & PASS_OPTIONAL)
+            text_f(&list, "%s%s", list.n > 0 ? ", " : "", o->name);
+    err_throw(&ctx->err, ST_ARG, "%s %.*s; these can be skipped: %s",
+              s->name == NULL ? "there is no pass" : "no kernel can do without pass",
+              n > 40 ? 40 : (int)n, name, list.s);
+}
+
+uint64_t api_skipped(weft_ctx *ctx, const char *names)
+{
+    uint64_t skip = 0;
+
+    for (; names != NULL && names[strspn(names, ", ")] != 0; names += strcspn(names, ", ")) {
+        const Pass *s = api_pass;
+        size_t n;
+
+        names += strspn(names, ", ");
+        n = strcspn(names, ", ");
+        while (s->name != NULL && (strlen(s->name) != n || memcmp(s->name, names, n) != 0))
+            s++;
+        if (s->name == NULL || (s->flags & PASS_OPTIONAL) == 0)
+            refuse_skip(ctx, s, names, n);
+        skip |= (uint64_t)1 << (s - api_pass);
+    }
+    return skip;
+}
+
+static const char *skip_names(weft_ctx *ctx)
+{
+    return ctx->os->getenv(ctx->os, "WEFT_SKIP");
+}
+
+bool api_skips(weft_ctx *ctx)
+{
+    const char *names = skip_names(ctx);
+
+    return names != NULL && names[strspn(names, ", ")] != 0;
+}
+
+Aim api_aim_of(weft_ctx *ctx, const Isa *isa, const char *sched)
+{
+    Aim aim = api_aim_at(&ctx->err, isa, sched);
+
+    aim.skip = api_skipped(ctx, skip_names(ctx));
+    return aim;
 }
 
 static void append(Kernel *to, Node *n)
@@ -265,7 +387,7 @@ static void run_between(const Pass *s, Kernel *k, const Aim *aim)
             append(&some, k->phase[to]);
         if (some.n > 0) {
             set_others(&some, &all, k, to);
-            run(s, &some, aim);
+            s->run(&some, aim);
         }
         for (int j = 0; j < some.n; j++)
             append(&all, some.phase[j]);
@@ -275,15 +397,32 @@ static void run_between(const Pass *s, Kernel *k, const Aim *aim)
     *k = all;
 }
 
+static bool is_skipped(const Pass *s, const Aim *aim)
+{
+    return (aim->skip >> (s - api_pass) & 1) != 0 || (s->kinds >> aim->isa->kind & 1) == 0;
+}
+
+/* A pass needs the properties that passes before it have given. */
+static void check_order(const Pass *s, Prog *p)
+{
+    if ((s->needs & ~p->properties) != 0)
+        ir_throw(p, ST_CHECK, "pass %s needs %s, which no pass before it has given", s->name,
+                 property_name(s->needs & ~p->properties));
+}
+
 /* What a pass gives is a program again; it is checked where that costs no user anything. */
 void api_run_pass(const Pass *s, Kernel *k, const Aim *aim)
 {
     k->p->at = (Place){ 0 }; /* what a pass says is of no place in the text */
-    if (arranges(s))
+    check_order(s, k->p);
+    if (is_skipped(s, aim))
+        ;
+    else if (s->flags & PASS_ARRANGES)
         run_between(s, k, aim);
     else
-        run(s, k, aim);
-    k->p->stage = s->gives;
+        s->run(k, aim);
+    k->p->properties |= s->gives;
+    k->p->stage = s->to;
     k->p->phase = k->phase;
     k->p->nphase = k->n;
 #ifndef NDEBUG
@@ -332,12 +471,14 @@ Kernel *api_lower_to(Prog *p, const Aim *aim, const Pass *last)
     Kernel k = { .p = p, .phase = (Node **)p->phase, .n = p->nphase };
 
     check_length(p);
-    if (last->needs < p->stage)
+    if (last->name != NULL && last->from < p->stage)
         ir_throw(p, ST_ARG, "the program is at stage %s already, and %s needs stage %s",
-                 ir_stage[p->stage], last->name, ir_stage[last->needs]);
+                 ir_stage[p->stage], last->name, ir_stage[last->from]);
     for (const Pass *s = api_pass; s->name != NULL; s++) {
-        if (s->needs == p->stage)
+        if (s->from == p->stage)
             api_run_pass(s, &k, aim);
+        else if (s->from < p->stage) /* done before the text was written */
+            p->properties |= s->gives;
         api_collect_garbage(&k);
         if (s == last)
             break;

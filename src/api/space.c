@@ -176,7 +176,7 @@ static double predict(void *user, const char *text)
 
     if (!s->known)
         return NAN;
-    aim = api_aim_at(&t->ctx->err, api_isa(t->ctx), text);
+    aim = api_aim_of(t->ctx, api_isa(t->ctx), text);
     return api_predict(aim.isa, &aim.sched, &s->is, t->machine, t->threads);
 }
 

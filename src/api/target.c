@@ -12,16 +12,16 @@
 
 /* Of each architecture from narrow to wide. */
 static const Isa isas[] = {
-    { "c:sse2", "x86-64", 16, 16, { NULL }, NULL },
-    { "c:avx2", "x86-64", 32, 16, { "-mavx2", "-mfma", "-mf16c" }, "__AVX2__" },
+    { "c:sse2", "x86-64", 16, 16, { NULL }, NULL, KIND_CPU },
+    { "c:avx2", "x86-64", 32, 16, { "-mavx2", "-mfma", "-mf16c" }, "__AVX2__", KIND_CPU },
     { "c:avx512",
       "x86-64",
       64,
       32,
       { "-mavx512f", "-mavx512vl", "-mavx512dq", "-mavx512bw", "-mfma", "-mf16c" },
-      "__AVX512F__" },
-    { "c:neon", "aarch64", 16, 32, { NULL }, "__ARM_NEON" },
-    { "c:generic", "other CPUs", 16, 16, { NULL }, NULL },
+      "__AVX512F__", KIND_CPU },
+    { "c:neon", "aarch64", 16, 32, { NULL }, "__ARM_NEON", KIND_CPU },
+    { "c:generic", "other CPUs", 16, 16, { NULL }, NULL, KIND_CPU },
 };
 
 enum { NISA = sizeof isas / sizeof *isas };

@@ -414,7 +414,7 @@ static void search(Tuning *t, weft_tuned *out)
     tuning_space(t, &space);
     tune_search(&space, &ask, &act, &limits, &found);
     run(t, found.best->text, NULL); /* what the arguments hold from now on */
-    if (found.timed > 1)
+    if (found.timed > 1 && !api_skips(t->ctx)) /* records are of the whole pipeline */
         keep_record(t, &found);
     *out = (weft_tuned){ .seconds = found.seconds,
                          .default_s = found.default_s,

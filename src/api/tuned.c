@@ -109,11 +109,11 @@ static bool reads(weft_ctx *ctx, const char *schedule)
 const char *api_tuned(weft_args *args, const Env *env, int threads)
 {
     weft_ctx *ctx = args->h.ctx;
-    const Tuned *t = records(ctx);
+    const Tuned *t = api_skips(ctx) ? NULL : records(ctx);
     const TuneRecord *r;
     TuneKey key;
 
-    if (t->all.n == 0) /* as a rule */
+    if (t == NULL || t->all.n == 0) /* as a rule */
         return NULL;
     key = half_key(ctx, args->body, threads);
     if (!tune_records_know(&t->all, &key))

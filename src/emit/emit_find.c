@@ -178,7 +178,8 @@ static void put_gallop(Emit *o, Expr *before)
         "\n    }");
 }
 
-/* Place by place, from the one that the key is hashed to until one is empty; see lower/search/hash.c. */
+/* Probes the places from the one that the key is hashed to until one is empty, as the table was
+ * filled (lower/search/hash.c). */
 static void put_lookup(Emit *o, const Search *s, Expr *match)
 {
     text_f(o->out, "\n    if (v_hi - v_lo > %d) {", LOOP_FEW);

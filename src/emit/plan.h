@@ -2,9 +2,8 @@
  * Copyright The Weft authors
  *
  * What an emitted program makes once for a structure, before it runs: transposes, the parts of long
- * rows and of sums, tables for searches.  The library makes the same arrays (run/plan.c,
- * run/parts.c, api/parts.c, lower/search/hash.c), and tests compare them element by element.  Stands after
- * simd.h.  All arrays are of int64_t. */
+ * rows and of sums, tables for searches.  The library makes the same arrays, and tests compare them
+ * element by element.  Stands after simd.h.  All arrays are of int64_t. */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H
 

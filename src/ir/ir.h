@@ -123,8 +123,9 @@ struct Axis {
     unsigned flags;
     Var *var; /* its own variable; the parent is the parent axis' own variable */
     /* Made by a pass: its entries are those of this axis, ordered by coordinate from_k; its
-     * coordinates are theirs, and where they were (lower/positions/transpose.c, run/plan.c).  Or, where from_k
-     * is an AxisFrom, the last of a family that has them in parts (lower/split/reductions.c).  Or NULL. */
+     * coordinates are theirs, and where they were (lower/positions/transpose.c, run/plan.c).  Or,
+     * where from_k is an AxisFrom, the last of a family that has them in parts
+     * (lower/split/reductions.c).  Or NULL. */
     Axis *from;
     int from_k;
     const char *format; /* FROM_FORMAT: the text of its use, and the number of the part (format/) */
@@ -205,7 +206,7 @@ typedef struct Stmt { /* one domain; none of its assigns reads what another writ
     Var **bind; /* outermost first; a parent's variable before its children's */
     Assign *assign;
     Place place;
-    bool in_order; /* set by a pass: the first variable stays the outermost (lower/positions/transpose.c) */
+    bool in_order; /* set by pass transpose: the first variable stays the outermost */
 } Stmt;
 
 typedef struct Decl { /* declarations in the order of the text; one of the two */
@@ -263,6 +264,7 @@ struct Prog {
     /* Bytes of the arena when its garbage was last collected.  0: the arena holds more than the
      * program, and is not collected. */
     size_t collected;
+    unsigned properties; /* of its loops, for who runs the passes */
 };
 
 enum {

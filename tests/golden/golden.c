@@ -132,7 +132,7 @@ static Section *find_section(const char *name, size_t n)
         if (strlen(sections[i].name) == n && memcmp(sections[i].name, name, n) == 0)
             return sections[i].fn;
     for (const Pass *s = api_pass; s->name != NULL; s++)
-        if (s->gives != STAGE_COORDINATES && strlen(s->name) == n && memcmp(s->name, name, n) == 0)
+        if (s->to != STAGE_COORDINATES && strlen(s->name) == n && memcmp(s->name, name, n) == 0)
             return pass_section;
     return NULL;
 }

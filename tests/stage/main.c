@@ -3,6 +3,8 @@
  *
  * The command weft_stage: the later stages of random programs and of their gradients. */
 #include "stage/stage_test.h"
+
+#include "api/api_int.h"
 #include "unit/test.h"
 #include "unit/trap.h"
 
@@ -13,8 +15,10 @@
 
 static const char usage[] =
     "weft_stage run N SEED   N random programs and their gradients, after every pass\n"
+    "weft_stage skip N SEED  N random programs and their gradients, without each optional pass\n"
+    "weft_stage bisect       a defect in each optional pass is found by leaving out passes\n"
     "weft_stage selftest     planted defects are found\n"
-    "weft_stage all          both, at the counts of the test suite\n";
+    "weft_stage all          all of it, at the counts of the test suite\n";
 
 typedef struct Tally {
     int64_t passed, failed, stages, limited, errors, gradients;
@@ -104,21 +108,103 @@ static void plant(Tally *sum, Plant p)
     *(good ? &sum->passed : &sum->failed) += 1;
 }
 
+static void without_each(Tally *sum, const Trial *t)
+{
+    for (const Pass *s = api_pass; s->name != NULL; s++)
+        if (s->flags & PASS_OPTIONAL) {
+            Finding f = trial_without(t, s, NULL);
+
+            note(sum, t, &f);
+        }
+}
+
+static void skip(Tally *sum, int64_t n, uint64_t seed)
+{
+    for (int64_t i = 0; i < n; i++) {
+        Arena a;
+        Err err = { 0 };
+        Trial t, g;
+
+        arena_init(&a, &os_libc, &err);
+        if (CATCH(&err, t = trial_random(&a, seed + (uint64_t)i)) == ST_OK) {
+            without_each(sum, &t);
+            if (i % 4 == 0 && trial_gradient(&t, &g))
+                without_each(sum, &g);
+        }
+        arena_free(&a);
+    }
+}
+
+/* Whether leaving out passes one by one names the one with the defect: without it the result is
+ * right, and without some other it is not. */
+static bool names_defect(const Trial *t, const Pass *defect)
+{
+    bool others = false;
+
+    if (trial_without(t, defect, defect).bad != NULL)
+        return false;
+    for (const Pass *s = api_pass; s->name != NULL && !others; s++)
+        others = s != defect && (s->flags & PASS_OPTIONAL) != 0 &&
+                 trial_without(t, s, defect).bad != NULL;
+    return others;
+}
+
+/* A defect in this pass: of the first ten programs whose result it changes, all must tell. */
+static void bisect(Tally *sum, const Pass *defect)
+{
+    int wrong = 0, named = 0;
+    bool good;
+
+    for (uint64_t seed = 1; seed < 200 && wrong < 10; seed++) {
+        Arena a;
+        Err err = { 0 };
+        Trial t;
+        Finding f;
+
+        arena_init(&a, &os_libc, &err);
+        if (CATCH(&err, t = trial_random(&a, seed)) == ST_OK) {
+            f = trial_without(&t, NULL, defect);
+            if (!f.failed && f.planted && f.bad != NULL) {
+                wrong++;
+                named += names_defect(&t, defect);
+            }
+        }
+        arena_free(&a);
+    }
+    good = wrong >= 3 && named == wrong;
+    printf("%s %2d of %2d named: a defect in %s\n", good ? "ok  " : "FAIL", named, wrong,
+           defect->name);
+    *(good ? &sum->passed : &sum->failed) += 1;
+}
+
+static bool is_one_of(const char *mode, const char *const *names)
+{
+    while (*names != NULL && strcmp(*names, mode) != 0)
+        names++;
+    return *names != NULL;
+}
+
 int main(int argc, char **argv)
 {
+    static const char *const modes[] = { "all", "run", "skip", "bisect", "selftest", NULL };
     const char *mode = argc > 1 ? argv[1] : "all";
     int64_t n = argc > 2 ? strtoll(argv[2], NULL, 10) : 1000;
     uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : test_seed();
     bool all = strcmp(mode, "all") == 0;
     Tally sum = { 0 };
 
-    if (!all && strcmp(mode, "run") != 0 && strcmp(mode, "selftest") != 0) {
+    if (!is_one_of(mode, modes)) {
         fputs(usage, stderr);
         return 2;
     }
-    for (int p = PLANT_NONE + 1; p < PLANT_COUNT && strcmp(mode, "run") != 0; p++)
+    for (int p = PLANT_NONE + 1; p < PLANT_COUNT && (all || strcmp(mode, "selftest") == 0); p++)
         plant(&sum, (Plant)p);
-    if (strcmp(mode, "selftest") != 0)
+    for (const Pass *s = api_pass; s->name != NULL && (all || strcmp(mode, "bisect") == 0); s++)
+        if ((s->flags & PASS_OPTIONAL) && s->to != STAGE_COORDINATES)
+            bisect(&sum, s);
+    if (all || strcmp(mode, "skip") == 0)
+        skip(&sum, all ? test_scale(400) : n, seed);
+    if (all || strcmp(mode, "run") == 0)
         run(&sum, all ? test_scale(2000) : n, seed);
     printf("%" PRId64 " passed, %" PRId64 " failed\n", sum.passed, sum.failed);
     return sum.failed > 0;

@@ -46,6 +46,10 @@ typedef struct Finding {
 
 /* trial.c: all passes on one program; throws nothing. */
 Finding trial_run(const Trial *, Plant);
+/* All passes but `skipped` (NULL: all), with a loop that ends one earlier planted after `defect`
+ * (NULL: none) unless that is the pass that is skipped; only the end is compared. */
+struct Pass;
+Finding trial_without(const Trial *, const struct Pass *skipped, const struct Pass *defect);
 /* The random program of a seed; its gradient, or false when it has none. */
 Trial trial_random(Arena *, uint64_t seed);
 bool trial_gradient(const Trial *, Trial *out);

@@ -175,28 +175,35 @@ static Prog *check_text(Run *r, Prog *p, Plant plant)
 /* Passes that add or multiply in another order are for programs whose numbers do not round. */
 static bool is_for_us(const Run *r, const Pass *s)
 {
-    bool changes_sums = strcmp(s->name, "vectorize") == 0 || strcmp(s->name, "combine") == 0 ||
-                        strcmp(s->name, "split_sums") == 0 || strcmp(s->name, "accumulate") == 0 ||
-                        strcmp(s->name, "factor") == 0;
-
     if (strcmp(s->name, "transpose") == 0)
         return r->t->rerooted;
-    return r->t->exact || !changes_sums;
+    return r->t->exact || (s->flags & PASS_REORDERS) == 0;
+}
+
+static Aim aim_of(const Run *r, Isa *isa)
+{
+    uint64_t seed = r->t->seed;
+    Aim aim;
+
+    *isa = (Isa){ .bytes = 16 << seed % 3, .registers = 16 << seed % 2 };
+    aim = api_aim(isa);
+    aim.sched.step[SCHED_PANEL] = seed % 5 < 2 ? 3 + 5 * (int)(seed % 2) : 0;
+    aim.sched.step[SCHED_STREAM] = seed % 2 == 0;
+    aim.sched.step[SCHED_PACK] = seed % 3 != 0;
+    for (const Pass *s = api_pass; s->name != NULL; s++)
+        if (!is_for_us(r, s))
+            aim.skip |= (uint64_t)1 << (s - api_pass);
+    return aim;
 }
 
 static void passes(Run *r, Plant plant)
 {
     Prog *p = ir_copy(r->a, r->t->prog);
-    Isa isa = { .bytes = 16 << r->t->seed % 3, .registers = 16 << r->t->seed % 2 };
     Kernel k = { .p = p };
-    Aim aim = api_aim(&isa);
+    Isa isa;
+    Aim aim = aim_of(r, &isa);
 
-    aim.sched.step[SCHED_PANEL] = r->t->seed % 5 < 2 ? 3 + 5 * (int)(r->t->seed % 2) : 0;
-    aim.sched.step[SCHED_STREAM] = r->t->seed % 2 == 0;
-    aim.sched.step[SCHED_PACK] = r->t->seed % 3 != 0;
     for (const Pass *s = api_pass; s->name != NULL && r->f.bad == NULL; s++) {
-        if (!is_for_us(r, s))
-            continue;
         r->f.after = s->name;
         api_run_pass(s, &k, &aim);
         if (p->stage == STAGE_COORDINATES) {
@@ -210,23 +217,66 @@ static void passes(Run *r, Plant plant)
     }
 }
 
+/* All passes but one, with a defect in another; only the end is compared. */
+static void passes_without(Run *r, const Pass *skipped, const Pass *defect)
+{
+    Prog *p = ir_copy(r->a, r->t->prog);
+    Kernel k = { .p = p };
+    Isa isa;
+    Aim aim = aim_of(r, &isa);
+
+    if (skipped != NULL)
+        aim.skip |= (uint64_t)1 << (skipped - api_pass);
+    for (const Pass *s = api_pass; s->name != NULL; s++) {
+        api_run_pass(s, &k, &aim);
+        if (s == defect && (aim.skip >> (s - api_pass) & 1) == 0) {
+            r->f.planted = plant_tree(PLANT_BOUND, p);
+            k.phase = (Node **)p->phase;
+        }
+    }
+    r->f.after = skipped != NULL ? skipped->name : "all";
+    check_run(r, p, check_text(r, p, PLANT_NONE));
+}
+
+/* The program itself first: false when there is nothing to compare with. */
+static bool start(Run *r)
+{
+    Err *err = r->a->err;
+    Text msg = { .arena = r->a };
+
+    r->want = data_bind(r->a, r->t->in, r->t->prog);
+    r->status = CATCH(err, interp_run(r->a, r->t->prog, r->want));
+    text_str(&msg, err->msg);
+    r->error = msg.s;
+    r->f.failed = r->status != ST_OK;
+    return r->status != ST_BIND;
+}
+
+static void end(Run *r, Status status)
+{
+    Err *err = r->a->err;
+
+    if (status == ST_LIMIT)
+        r->f.limited = true;
+    else if (err->code != ST_OK)
+        fail(r, "%d:%d: %s\n%s", err->line, err->col, err->msg, err->src);
+}
+
 Finding trial_run(const Trial *t, Plant plant)
 {
     Run r = { .t = t, .a = t->arena };
-    Err *err = t->arena->err;
-    Text msg = { .arena = t->arena };
 
-    r.want = data_bind(r.a, t->in, t->prog);
-    r.status = CATCH(err, interp_run(r.a, t->prog, r.want));
-    text_str(&msg, err->msg);
-    r.error = msg.s;
-    r.f.failed = r.status != ST_OK;
-    if (r.status == ST_BIND)
-        return r.f;
-    if (CATCH(err, passes(&r, plant)) == ST_LIMIT)
-        r.f.limited = true;
-    else if (err->code != ST_OK)
-        fail(&r, "%d:%d: %s\n%s", err->line, err->col, err->msg, err->src);
+    if (start(&r))
+        end(&r, CATCH(t->arena->err, passes(&r, plant)));
+    return r.f;
+}
+
+Finding trial_without(const Trial *t, const Pass *skipped, const Pass *defect)
+{
+    Run r = { .t = t, .a = t->arena };
+
+    if (start(&r))
+        end(&r, CATCH(t->arena->err, passes_without(&r, skipped, defect)));
     return r.f;
 }
 
