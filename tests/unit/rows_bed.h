@@ -6,7 +6,7 @@
 #ifndef WEFT_ROWS_BED_H
 #define WEFT_ROWS_BED_H
 
-#include "lower/lower_int.h"
+#include "lower/lower.h"
 #include "unit/ir_bed.h"
 
 typedef struct RowsCase {

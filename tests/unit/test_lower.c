@@ -3,7 +3,8 @@
  *
  * lower/facts/exists.c, range.c, tree.c, offset.c: what passes may conclude from the loops around an
  * expression.  A wrong yes is a kernel that reads outside; a wrong no is slower code only. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
+#include "lower/storage/storage_int.h"
 #include "unit/ir_bed.h"
 
 #define HEAD                                                                               \

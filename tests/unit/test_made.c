@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * lower/edges/recompute.c, flat.c: which temporaries are made in the sweeps that read them, and which stay;
- * which loops are one range.  A wrong yes is a wrong result; a wrong no is slower code only. */
+ * lower/edges/recompute.c, flat.c: which temporaries are made in the sweeps that read them, and
+ * which stay; which loops are one range.  A wrong yes is a wrong result; a wrong no is slower
+ * code only. */
+#include "lower/registers/registers_int.h"
 #include "unit/rows_bed.h"
 
 #define HEAD                                                         \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * lower/finish/unfold.c: expressions that share parts inside the arms of choices.  The C of a chain grows
- * with its length, not with the number of ways through it, and computes what the interpreter
- * does. */
+ * lower/finish/unfold.c: expressions that share parts inside the arms of choices.  The C of a
+ * chain grows with its length, not with the number of ways through it, and computes what the
+ * interpreter does. */
 #include "unit/kernel_bed.h"
 
 enum { N = 50, MOST_TEXT = 60000 };

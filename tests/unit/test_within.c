@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * lower/fuse/entries.c, used.c: which rows of entries are used where they are made, and which stay an
- * array of all entries.  A wrong yes is a wrong result; a wrong no costs memory only. */
+ * lower/fuse/entries.c, used.c: which rows of entries are used where they are made, and which
+ * stay an array of all entries.  A wrong yes is a wrong result; a wrong no costs memory only. */
+#include "lower/registers/registers_int.h"
 #include "unit/rows_bed.h"
 
 #define HEAD                                                                                   \

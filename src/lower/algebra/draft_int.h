@@ -6,7 +6,7 @@
 #ifndef WEFT_FACTOR_INT_H
 #define WEFT_FACTOR_INT_H
 
-#include "lower/lower_int.h"
+#include "lower/lower.h"
 
 enum { FACTOR_MOST = 4, FACTOR_TERMS = 128 }; /* factors of a term, terms of an element */
 

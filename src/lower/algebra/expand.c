@@ -3,6 +3,7 @@
  *
  * Values as sums of products: of what an innermost loop changes, with factors that it does not. */
 #include "lower/algebra/draft_int.h"
+#include "lower/tree/tree_int.h"
 
 typedef struct Expand {
     Prog *p;

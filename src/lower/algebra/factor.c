@@ -6,6 +6,7 @@
  * same range that share elements are one, so that what they share is loaded and stored once; what
  * all iterations add to is added up in registers.  Where elements move by a constant, in lanes. */
 #include "lower/algebra/factor_int.h"
+#include "lower/lanes/lanes_int.h"
 
 /* Operations of a segment: what compilers are soon done with.  Registers that live all the time. */
 enum { MOST_OPERATIONS = 400, MOST_PARTS = 16, USUAL_TRIPS = 64 };

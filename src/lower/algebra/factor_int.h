@@ -7,6 +7,7 @@
 #define WEFT_SEGMENT_INT_H
 
 #include "lower/algebra/draft_int.h"
+#include "lower/facts/facts_int.h"
 
 typedef struct Path { /* a loop, which may become a part of a segment */
     const Node *loop;

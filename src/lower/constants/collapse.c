@@ -4,7 +4,7 @@
  * Ranges side by side: a loop over the rows of a constant table, and inside it one over what is
  * under each row, are one loop over all of it where only places in all of it are wanted.  Before
  * the loop over rows is written out, which would make one loop of each. */
-#include "lower/lower_int.h"
+#include "lower/constants/constants_int.h"
 
 typedef struct Flat {
     const Node *rows, *under;

@@ -3,7 +3,8 @@
  *
  * Constant relations to straight-line code: their tables disappear into it.  Bounded: beyond the
  * budget the loop stays and reads its tables. */
-#include "lower/lower_int.h"
+#include "lower/constants/constants_int.h"
+#include "lower/facts/facts_int.h"
 
 enum { MOST_TRIPS = 1024, MOST_NODES = 48000 };
 

@@ -7,6 +7,9 @@
  * products of all rows of the tile, in registers: sums over entries beside each other, and sums
  * over lanes of all entries at once. */
 #include "lower/algebra/factor_int.h"
+#include "lower/lanes/lanes_int.h"
+#include "lower/registers/registers_int.h"
+#include "lower/storage/storage_int.h"
 
 /* Registers that sums of a loop take at most, of all the eighths that hold sums; rows of a result
  * that are computed side by side. */

@@ -6,6 +6,9 @@
  * sweeps read it, the rows of a tile of entries are computed into an array of the iteration, side
  * by side in registers, and the temporary goes. */
 #include "lower/algebra/factor_int.h"
+#include "lower/lanes/lanes_int.h"
+#include "lower/registers/registers_int.h"
+#include "lower/storage/storage_int.h"
 
 /* Bytes of such an array, which is on a stack; registers that a row of a tile takes at most, and of
  * all the eighths that hold sums. */

@@ -7,6 +7,7 @@
  * the sums and some lanes at a time, the entries of the tile pass while the sums stay in registers,
  * and what the next tile reads is asked for. */
 #include "lower/algebra/factor_int.h"
+#include "lower/storage/storage_int.h"
 
 /* Of the registers there are, eighths that hold sums; the others are for what is multiplied.
  * Sums that a loop wants at least to have enough to do while a chain of additions waits. */
@@ -283,17 +284,6 @@ static bool find_groups(Sweep *w, Path **list, Group *group, int *n)
         ++*n;
     }
     return true;
-}
-
-Buf *lower_scratch(Prog *p, const Buf *beside, Type type, int64_t n)
-{
-    Buf b = { .type = type, .kind = B_WORK, .written = true, .nslot = 1, .nfull = 1 };
-
-    b.name = lower_beside(p, beside, "work");
-    b.full = b.slot = arena_array(p->arena, 1, sizeof *b.full);
-    b.place_in_full = arena_array(p->arena, 1, sizeof *b.place_in_full);
-    b.full[0] = ir_dense(p, ir_int(p, n));
-    return loop_own(p, &b);
 }
 
 /* What the groups want of each entry, for all entries of the tile. */

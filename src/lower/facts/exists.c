@@ -3,7 +3,8 @@
  *
  * Whether an element surely exists, whatever checks and branches stand around its use: its index in
  * every dimension is one that a loop, or a coordinate that was validated, keeps inside. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
+#include "lower/storage/storage_int.h"
 
 typedef struct Inside {
     Prog *p;

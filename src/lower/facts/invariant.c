@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * What keeps its value while a phase runs: expressions of nothing that the phase writes. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
 
 #include <stdlib.h>
 

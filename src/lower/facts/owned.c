@@ -3,7 +3,8 @@
  *
  * Whether the elements that a phase touches are those of an iteration's own row.  For passes that
  * make one phase of several. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
+#include "lower/storage/storage_int.h"
 
 bool lower_is_known(const Node *loop)
 {

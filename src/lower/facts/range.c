@@ -3,7 +3,7 @@
  *
  * What is known of integers from the loops around them, from types and from validated structure.
  * No size that a kernel is run with reaches 2^LOWER_SIZE_BITS, no axis has 2^60 positions. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
 
 enum { MOST_TREE = 10000 }; /* nodes that are worth a look */
 #define MOST_SIZE ((int64_t)1 << LOWER_SIZE_BITS)

@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * Where a phase mentions arrays: an index of its nodes, made by one walk. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
 
 #include <stdlib.h>
 

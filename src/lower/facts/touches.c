@@ -4,7 +4,7 @@
  * Which arrays phases read and write, and which phases mention an array.  Passes that compare
  * phases ask these lists instead of walking the trees again, so that their time grows with the
  * length of the program and not with the number of its pairs of phases. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
  *
  * Straight-line code: the terms that one element gets are added up in a register, by fused
  * multiply-adds, and reach memory once.  (What is read twice is one expression already.) */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,8 @@
  * element or register again and again, what rounding takes from each addition is added up beside it
  * (Knuth's two-sum, the sum in twice the precision of Ogita, Rump and Oishi), and to the sum at the
  * end.  Near the end of the passes, as no other would know such sums. */
-#include "lower/lower_int.h"
+#include "lower/lanes/lanes_int.h"
+#include "lower/storage/storage_int.h"
 
 typedef struct Nest { /* the loops around a node, the innermost first */
     const Node *loop;

@@ -3,7 +3,7 @@
  *
  * Names for values: what a list of nodes surely evaluates more than once, and what does not change
  * in an innermost loop, is computed once, into a let.  Needs flat loops; last of the passes. */
-#include "lower/lower_int.h"
+#include "lower/finish/finish_int.h"
 
 typedef struct Named { /* an expression and the local that holds it */
     Expr *e, *use;

@@ -18,7 +18,7 @@
  *
  * finish/cse.c calls this for each expression of a node.  All of a node's expressions are evaluated
  * before it stores, so also elements that the phase writes keep their values. */
-#include "lower/lower_int.h"
+#include "lower/finish/finish_int.h"
 
 #include <stdlib.h>
 

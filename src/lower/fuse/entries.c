@@ -7,7 +7,8 @@
  * and the row an array of the iteration: nothing has a row for each entry any more.  What they
  * add to elements of all iterations is for split/reductions.c.  Needs stage positions, and a
  * plan; gives a program of that stage. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
+#include "lower/storage/storage_int.h"
 
 enum { MOST_BYTES = 1 << 14, MOST_SHARED = 1 << 18, MOST_LOOPS = 16 };
 

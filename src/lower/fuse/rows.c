@@ -9,7 +9,7 @@
  *   - phases that read the same long rows of entries.
  *
  * Needs loops whose lanes are chosen: what runs inside an iteration stays as it is. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
 
 enum { LONG = 1024 }; /* bytes of a row of an entry */
 

@@ -5,7 +5,7 @@
  * so that what they all read is loaded once and what they all compute is computed once.  Of an
  * array that one of them writes, each iteration may touch elements of its own only: those of row b,
  * b * width + k with 0 <= k < width.  Needs flat loops. */
-#include "lower/lower_int.h"
+#include "lower/tree/tree_int.h"
 
 enum { MOST_FIRST = 64 }; /* first values in an iteration that are written out */
 

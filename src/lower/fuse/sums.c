@@ -8,7 +8,7 @@
  * become one, where all sums are of the row, whose terms are then in the order of entries, or all
  * are of the entry or of parts (split/scatter.c).  Needs flat loops, before they are put into
  * lanes. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
 
 /* Loops with constant ends around sums and lets. */
 static bool is_plain(const Node *n)

@@ -4,7 +4,8 @@
  * Where sums begin: a phase that only gives each element of an array its first value is left out
  * when the next phase that mentions the array takes each of these elements, once, into a register
  * and stores it back.  The register then begins with the value. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
+#include "lower/storage/storage_int.h"
 
 typedef struct Begin { /* of one array */
     Prog *p;

@@ -6,7 +6,8 @@
  * length.  Rows are the iterations of the phase, or, where it goes over the rows of an axis, the
  * entries of these.  The first of its stores to reach an element sets it; elements that none
  * reaches, or that one reaches beside others, get their values at the beginning of the row. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
+#include "lower/storage/storage_int.h"
 
 enum { MOST_ROW = 1 << 20, MOST_GAPS = 8, MOST_LOOPS = 4, NOBODY = -1, SEVERAL = -2 };
 enum { MOST_NEST = LOOP_MAX_NEST + 2 };

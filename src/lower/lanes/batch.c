@@ -5,7 +5,8 @@
  * vector loops, are computed for as many iterations at once as a register has lanes, into an array
  * of the batch; then the iterations run one after the other, and read them there.  Needs flat
  * loops, with first values where they belong; gives a phase over batches. */
-#include "lower/lower_int.h"
+#include "lower/lanes/lanes_int.h"
+#include "lower/storage/storage_int.h"
 
 /* A number that is computed is loaded afterwards, so it saves what takes more than one operation:
  * so many in all, and a part of what the loops take. */

@@ -5,7 +5,7 @@
  * alone stores apart from its neighbours, or reads so.  With the short loop written out inside, the
  * iterations of the other one store, or read, all that is between them, and run in lanes: registers
  * of neighbours are turned (emit/emit_stride.c). */
-#include "lower/lower_int.h"
+#include "lower/lanes/lanes_int.h"
 
 static bool is_short(const Node *n)
 {

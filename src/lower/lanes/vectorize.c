@@ -3,7 +3,8 @@
  *
  * Vector loops: an innermost loop of stores whose elements lie side by side, or are the same in
  * all lanes, runs as many iterations at once as a register holds. */
-#include "lower/lower_int.h"
+#include "lower/lanes/lanes_int.h"
+#include "lower/storage/storage_int.h"
 
 enum { NOT_LINEAR = 1 << 30, MOST_TREE = 10000 };
 

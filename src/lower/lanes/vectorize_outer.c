@@ -5,7 +5,7 @@
  * own of what it writes, runs as many iterations at once as a register has lanes, although what
  * they load and store lies a row apart.  How rows become lanes is emit's affair.  Needs flat loops;
  * after the phases have become as few as they will. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
 
 enum { MOST = 2500 }; /* operations: lanes of more would take a compiler too long */
 

@@ -4,7 +4,7 @@
  * Panels: a phase over rows, each a vector loop, becomes one over panels and rows: some elements of
  * all rows first, then the next.  What is gathered then comes from a table of narrow rows, which a
  * cache may hold; packed, the table is one block without gaps. */
-#include "lower/lower_int.h"
+#include "lower/storage/storage_int.h"
 
 typedef struct Panel {
     Prog *p;

@@ -3,7 +3,7 @@
  *
  * Hints: a vector loop that gathers rows by the coordinates of entries names the rows of entries to
  * come, so that they are on their way when their turn comes. */
-#include "lower/lower_int.h"
+#include "lower/storage/storage_int.h"
 
 typedef struct Ahead {
     Prog *p;

@@ -4,7 +4,8 @@
  * Hints for rows to come: iterations of a phase that read rows one after the other, in pieces that
  * lie apart, ask for the pieces of a later row while they use their own.  Hardware follows a row
  * that is read from end to end, and not a dozen short pieces of one. */
-#include "lower/lower_int.h"
+#include "lower/memory/memory_int.h"
+#include "lower/storage/storage_int.h"
 
 enum { FOLLOWED = 8, SHORT = 1024 }; /* pieces, and bytes of a row, that hardware follows */
 

@@ -5,7 +5,7 @@
  * read, need not take the place of what it reads.  That pays where all rows that a phase touches,
  * or a loop of it over all entries, are more than the caches hold: what was stored first is gone by
  * the end. */
-#include "lower/lower_int.h"
+#include "lower/memory/memory_int.h"
 
 enum { LINE = 64 }; /* bytes: a row that begins inside a line would be stored by parts of lines */
 

@@ -4,7 +4,7 @@
  * Marks that structure knows: where nothing but empty rows keeps a statement from an element, the
  * element begins with its fill or with what changes nothing, as its row says.  Its marks and the
  * phase that would ask them go. */
-#include "lower/lower_int.h"
+#include "lower/storage/storage_int.h"
 
 enum { MOST_LOOPS = 32 };
 

@@ -5,7 +5,8 @@
 #ifndef WEFT_POSITIONS_INT_H
 #define WEFT_POSITIONS_INT_H
 
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
+#include "lower/storage/storage_int.h"
 
 /* What is evaluated under a condition, and is tested only under it.  What an outer scope has
  * lowered holds in the inner ones.  An expression that needs no test under the condition of a scope
@@ -74,5 +75,8 @@ Entry *pos_entry(Pos *, Axis *, Expr *index, Expr **there);
 /* Whether an integer is known to be in 0..extent, from where it comes. */
 bool pos_is_below(Expr *, Expr *extent);
 Expr *pos_fill(Pos *, const Buf *); /* its fill, rounded to its type */
+
+/* positions/marks.c: drops marks of elements that were reached where structure implies them. */
+void lower_drop_marks(Kernel *);
 
 #endif

@@ -9,7 +9,7 @@
  * The rows i that v reads are then gathered, once for each entry.  Where they are long beside those
  * of O the statement stays as it is, and split/scatter.c gives it parts.  Needs a checked program;
  * gives an equal one. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
 
 #include <string.h>
 

@@ -7,7 +7,8 @@
  * row pass. A loop over rows that all want the same operand comes out too, for
  * registers/block_rows.c to take several at a time.  Each element still gets its terms in the
  * same order. */
-#include "lower/lower_int.h"
+#include "lower/lanes/lanes_int.h"
+#include "lower/registers/registers_int.h"
 
 /* Of a sum over lanes: enough to overlap two steps of its chain; more would only have to be added
  * up at the end of each short row. */

@@ -5,7 +5,7 @@
  * the loops inside give, is added up in a register and goes to the element once, after the loop.
  * So no iteration waits for what the one before has stored.  Needs flat loops; innermost ones are
  * left to registers/accumulate.c and lanes/vectorize.c. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
 
 enum { MOST_REGISTERS = 16 };
 

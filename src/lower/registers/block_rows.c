@@ -4,7 +4,8 @@
  * Tiles of registers: a loop over rows inside a vector loop, each row with sums in registers, takes
  * several rows at a time, so that what is loaded for one row serves all of them.  Each element
  * still gets its terms in the same order. */
-#include "lower/lower_int.h"
+#include "lower/registers/registers_int.h"
+#include "lower/storage/storage_int.h"
 
 typedef struct Moved { /* what changes with the loop over rows: its variable, lets, registers */
     Prog *p;

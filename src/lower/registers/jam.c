@@ -4,7 +4,8 @@
  * Several entries at once: a loop each of whose iterations has sums over lanes of its own takes
  * four in one, or two, so that what the sums share is loaded once and their chains run side by
  * side.  The iterations that are left go one by one. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
+#include "lower/storage/storage_int.h"
 
 enum { AT_ONCE = 4 };
 

@@ -4,7 +4,7 @@
  * The shape of a tile: how many rows and how many vectors of each are kept in registers.  By what
  * one step of the loops inside costs on a core that starts two multiply-adds and two loads at a
  * time and has a result after four cycles; of equals the one that loads less. */
-#include "lower/lower_int.h"
+#include "lower/registers/registers_int.h"
 
 enum { LATENCY = 4, AT_ONCE = 2, MOST_VECTORS = 8, MANY = 3360 };
 

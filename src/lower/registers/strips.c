@@ -3,7 +3,8 @@
  *
  * Blocks of rows: a phase over rows, each a vector loop, becomes a phase over blocks, with the rows
  * of a block in the vector loop, so that they can share what they load. */
-#include "lower/lower_int.h"
+#include "lower/registers/registers_int.h"
+#include "lower/storage/storage_int.h"
 
 typedef struct Blocks { /* row = block * n + place */
     Expr *row, *block, *place;

@@ -3,7 +3,7 @@
  *
  * One nest as a tile of registers, for who names it: what the passes `tiles` and `rows` do to all
  * nests that they find. */
-#include "lower/lower_int.h"
+#include "lower/registers/registers_int.h"
 
 static Node *with_nest(Prog *p, Node *in, const Node *old, Node *by)
 {

@@ -5,7 +5,7 @@
  * where it ended last.  Over two sorted axes that is a merge when both are dense, and a gallop
  * through the longer one when the other is sparse.  Needs flat loops; after lower_hoist, which
  * decides the loop that a search stands in. */
-#include "lower/lower_int.h"
+#include "lower/tree/tree_int.h"
 
 enum { MOST_TREE = 256 };
 

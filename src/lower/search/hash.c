@@ -8,7 +8,7 @@
  * after it, the first place of the parent following its last.  Emitted code does the same
  * (emit/emit_find.c).  Entries that are few under their parent are not in the table, and there is
  * none when all are. */
-#include "lower/lower_int.h"
+#include "lower/storage/storage_int.h"
 
 typedef struct Scan { /* of an axis, at one position */
     const Prog *p;

@@ -3,7 +3,7 @@
  *
  * Checks, as few as possible: what has been tested is not tested again, and what does not change in
  * a loop is tested (and searched for) once before it.  That leaves loops of nothing but stores. */
-#include "lower/lower_int.h"
+#include "lower/facts/facts_int.h"
 
 typedef struct Tests {
     Prog *p;

@@ -13,6 +13,7 @@
  * depends on nothing else.  It fills the axes that this pass makes; the last one of a family has
  * `from`.  Needs stage positions; gives a program of that stage. */
 #include "lower/split/split_int.h"
+#include "lower/storage/storage_int.h"
 
 #include <math.h>
 

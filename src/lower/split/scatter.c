@@ -9,6 +9,7 @@
  * decides which scatters come here.  Works on a phase at stage positions, for
  * split/reductions.c. */
 #include "lower/split/split_int.h"
+#include "lower/storage/storage_int.h"
 
 /* The rows of an axis in parts, under one position; made once for a coordinate. */
 static Axis *parts_of(Prog *p, Axis *of, int k)

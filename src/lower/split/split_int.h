@@ -5,7 +5,7 @@
 #ifndef WEFT_PARTS_INT_H
 #define WEFT_PARTS_INT_H
 
-#include "lower/lower_int.h"
+#include "lower/tree/tree_int.h"
 
 typedef struct Cut { /* of one phase */
     Prog *p;

@@ -4,6 +4,7 @@
  * What of a phase can be cut into parts, and why not: all that it does must be sums (or extrema)
  * that can be combined from those of the parts, to the same bits where no operation rounds. */
 #include "lower/split/split_int.h"
+#include "lower/storage/storage_int.h"
 
 enum {
     MOST_SMALL = 1024, /* elements of an array that each part of a sum may have for itself; */

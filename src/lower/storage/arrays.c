@@ -3,7 +3,7 @@
  *
  * The arrays of a kernel and the ranges of its phases, from the arrays of a program: what its
  * caller passes. */
-#include "lower/lower_int.h"
+#include "lower/storage/storage_int.h"
 
 /* Structure in the type that the kernel reads, which is i32 only where all of it fits. */
 static Array converted(Arena *arena, Array a, Type type)

@@ -3,7 +3,7 @@
  *
  * Entries of axes, symbolically: from what is known of one, its position, its number under its
  * parent, the entry above it and its coordinates. */
-#include "lower/lower_int.h"
+#include "lower/storage/storage_int.h"
 
 Entry *lower_entry(Prog *p, Axis *a, Entry *up, Expr *pos, Expr *loc)
 {

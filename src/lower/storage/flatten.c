@@ -3,7 +3,7 @@
  *
  * One flat index an element: dimension by dimension, the index so far times the extent, plus the
  * next index.  Of an input that is read as it lies: the sum of indices times strides. */
-#include "lower/lower_int.h"
+#include "lower/storage/storage_int.h"
 
 /* Sums in an index, with their constants last.  What `fits` asks for is never touched: there the
  * order of a sum decides whether it overflows. */

@@ -4,7 +4,7 @@
  * Where an element stands, symbolically.  Storage is the lexicographic order of consistent tuples
  * of positions, so an index counts, place by place, the tuples that come before: those below the
  * earlier siblings, times those of the branches that are still open. */
-#include "lower/lower_int.h"
+#include "lower/storage/storage_int.h"
 
 static Expr *simple(Prog *p, Expr *e)
 {

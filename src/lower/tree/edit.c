@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * What the passes over trees share. */
-#include "lower/lower_int.h"
+#include "lower/storage/storage_int.h"
 
 #include <string.h>
 
@@ -74,6 +74,17 @@ const char *lower_beside(Prog *p, const Buf *b, const char *what)
         taken = ir_find_symbol(p, name.s, name.n);
     } while (taken != NULL && taken->buf != NULL);
     return name.s;
+}
+
+Buf *lower_scratch(Prog *p, const Buf *beside, Type type, int64_t n)
+{
+    Buf b = { .type = type, .kind = B_WORK, .written = true, .nslot = 1, .nfull = 1 };
+
+    b.name = lower_beside(p, beside, "work");
+    b.full = b.slot = arena_array(p->arena, 1, sizeof *b.full);
+    b.place_in_full = arena_array(p->arena, 1, sizeof *b.place_in_full);
+    b.full[0] = ir_dense(p, ir_int(p, n));
+    return loop_own(p, &b);
 }
 
 bool lower_has_registers(const Node *n)

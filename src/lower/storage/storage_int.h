@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Where elements are stored: entries of axes, sums and products in a normal form, and the index of
+ * an element in each dimension of its array. */
+#ifndef WEFT_LOWER_STORAGE_INT_H
+#define WEFT_LOWER_STORAGE_INT_H
+
+#include "lower/tree/tree_int.h"
+
+/* storage/offset.c */
+Expr *lower_add(Prog *, Expr *, Expr *);
+Expr *lower_sub(Prog *, Expr *, Expr *);
+Expr *lower_mul(Prog *, Expr *, Expr *);
+Expr *lower_cell(Prog *, Buf *, Expr *index);     /* an element; a literal if both are constant */
+Expr *lower_count(Prog *, Axis *);                /* the number of all positions */
+Expr *lower_first(Prog *, Axis *, Expr *parent);  /* the first position below a parent */
+Expr *lower_extent(Prog *, Axis *, Expr *parent); /* the number of positions below it */
+
+/* storage/entry.c: an entry of an axis.  At least one of pos and loc is known; the rest follows. */
+typedef struct Entry Entry;
+struct Entry {
+    Axis *axis;
+    Entry *up;       /* the entry above it */
+    Expr *pos, *loc; /* its number among all entries, and among those of its parent */
+};
+Entry *lower_entry(Prog *, Axis *, Entry *up, Expr *pos, Expr *loc);
+Entry *lower_up(Prog *, Entry *); /* NULL for a root axis */
+Expr *lower_pos(Prog *, Entry *);
+Expr *lower_loc(Prog *, Entry *);
+Expr *lower_parent(Prog *, Entry *); /* the position of the entry above it; 0 for a root axis */
+Expr *lower_coord(Prog *, Entry *, int k);
+Expr *lower_leaf(Prog *, Entry *, Expr *leaf); /* OP_coord, OP_loc, OP_pos of it or above it */
+/* The condition that the entry is not padding, given that the entry above it is not; or NULL. */
+Expr *lower_exists(Prog *, Entry *);
+Expr *lower_inside(Prog *, Expr *, Expr *extent);
+Expr *lower_both(Prog *, Expr *a, Expr *b); /* each may be NULL: true */
+
+/* storage/offset.c: the index in each interface dimension of the element at these entries. */
+void lower_dims(Prog *, const Buf *, Entry *const *at, Expr **out);
+Expr *lower_dim_extent(Prog *, const Buf *, Dim);
+/* storage/arrays.c: the stride of a dimension of a buffer that has strides. */
+Expr *lower_stride(Prog *, const Buf *, int d);
+
+#endif
