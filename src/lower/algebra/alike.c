@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Loops of several statements over the same piece of a relation become one path, so that one draft
- * (algebra/draft.c) is made for all their sums: what the gradient by one operand sums up serves the
- * others.  They are told by an element that no statement reads in two of its loops. */
+ * Groups the loops of several statements over the same part of a constant relation, so that one
+ * draft (algebra/draft.c) serves all their sums: a sum that the gradient by one operand needs
+ * also serves the others.  Loops belong together when they read an element that no statement
+ * reads in two of its loops. */
 #include "lower/algebra/factor_int.h"
 
 #include <string.h>

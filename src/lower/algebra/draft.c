@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Sums of products with few operations.  What an iteration adds to its elements is drafted in
- * several ways: as it is, with common factors taken out, with the factors of one array summed up
- * first, so that c*a[0]*b + d*a[1]*b is b * (c*a[0] + d*a[1]).  In a draft equal parts are one,
- * so that a way which shares them with other elements costs less; the cheapest is written down. */
+ * Writes sums of products with few operations.  What an iteration adds to its elements is
+ * drafted in several ways: as it stands, with common factors taken out, or with the factors of
+ * one array summed first, so that c*a[0]*b + d*a[1]*b becomes b * (c*a[0] + d*a[1]).  Within a
+ * draft equal parts are one, so a way that shares parts with other elements costs less.  The
+ * cheapest draft is written. */
 #include "lower/algebra/draft_int.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Values as sums of products: of what an innermost loop changes, with factors that it does not. */
+ * Expands a value into a sum of products of factors that an innermost loop changes, with
+ * coefficients that it does not change. */
 #include "lower/algebra/draft_int.h"
 #include "lower/tree/tree_int.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Segments: straight-line sums of products in innermost loops, as constant relations give them, one
- * loop after the other.  What a loop does not change is computed once, before it; loops over the
- * same range that share elements are one, so that what they share is loaded and stored once; what
- * all iterations add to is added up in registers.  Where elements move by a constant, in lanes. */
+ * Factors innermost loops of sums of products, as constant relations give them, one loop after
+ * the other.  Values that a loop does not change are computed once, before it.  Loops over the
+ * same range that share elements become one loop, so that shared elements are loaded and stored
+ * once.  Elements that all iterations add to are summed in registers.  Where elements move by a
+ * constant, the loop runs in lanes. */
 #include "lower/algebra/factor_int.h"
 #include "lower/lanes/lanes_int.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Sums as factors.  Where c * g * x * v + c * g * y * w and others with the same c stand in sums of
- * products, x * v + y * w is one factor of all of them, computed once: that is what derivatives of
- * products are made of.  Of all such pairs the one that is met most often comes first. */
+ * Makes factors of sums.  Where c * g * x * v + c * g * y * w, and other terms with the same c,
+ * stand in sums of products, x * v + y * w becomes one factor of all of them and is computed
+ * once.  Derivatives of products have this form.  The pair that occurs most often is taken
+ * first. */
 #include "lower/algebra/draft_int.h"
 
 #include <stdlib.h>

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Ranges side by side: a loop over the rows of a constant table, and inside it one over what is
- * under each row, are one loop over all of it where only places in all of it are wanted.  Before
- * the loop over rows is written out, which would make one loop of each. */
+ * Collapses two constant loops over contiguous storage.
+ *
+ *     for p in 0..n                            for q in 0..size(U)
+ *         for u in 0..U.size[p]                    ... q ...
+ *             ... U.start[p] + u ...
+ *
+ * Legal when the body uses p and u only as U.start[p] + u.  Runs before the loop over p is
+ * unrolled, which would make one loop of each row. */
 #include "lower/constants/constants_int.h"
 
 typedef struct Flat {

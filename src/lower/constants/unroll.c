@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Constant relations to straight-line code: their tables disappear into it.  Bounded: beyond the
- * budget the loop stays and reads its tables. */
+ * Unrolls loops over constant relations, so that their tables become constants of straight-line
+ * code. Beyond a budget of code size the loop stays and reads its tables. */
 #include "lower/constants/constants_int.h"
 #include "lower/facts/facts_int.h"
 

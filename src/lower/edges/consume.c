@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Entries by tiles, where what is computed of each has rows that are made (edges/recompute.c),
- * or an array of the iteration that products use (fuse/entries.c).  The arrays get a row for
- * each entry of a tile: first what is made, then entry by entry what is computed, then the
- * products of all rows of the tile, in registers: sums over entries beside each other, and sums
- * over lanes of all entries at once. */
+ * Consumes per-edge temporaries tile by tile: for entries that read recomputed rows
+ * (edges/recompute.c) or have a scratch row that products use (fuse/entries.c).  The scratch
+ * gets a row for each entry of a tile.  First the recomputed rows are filled, then each entry
+ * computes its values, then the products of all rows of the tile run in registers: sums over
+ * entries side by side, and sums over lanes of all entries at once. */
 #include "lower/algebra/factor_int.h"
 #include "lower/lanes/lanes_int.h"
 #include "lower/registers/registers_int.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Rows made where they are read: a temporary with a row for each entry, each a sum of products of
- * arguments, as the weights are that a convolution makes of features of its edges.  Where only
- * sweeps read it, the rows of a tile of entries are computed into an array of the iteration, side
- * by side in registers, and the temporary goes. */
+ * Recomputes per-edge temporaries where they are read.  The temporary has a row for each entry,
+ * and each row is a sum of products of arguments, like the weights that a convolution derives
+ * from features of its edges.  If only sweeps read it, the rows of a tile of entries are
+ * computed into scratch, side by side in registers, and the temporary is removed. */
 #include "lower/algebra/factor_int.h"
 #include "lower/lanes/lanes_int.h"
 #include "lower/registers/registers_int.h"

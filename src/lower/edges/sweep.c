@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Sweeps: a loop over entries of a row, inside it several loops that add products to the elements
- * of the row, as a convolution over constant relations has them.  Entries are taken by tiles: what
- * is the same for all elements of an entry is computed for the whole tile first; then, for some of
- * the sums and some lanes at a time, the entries of the tile pass while the sums stay in registers,
- * and what the next tile reads is asked for. */
+ * Sweeps over the entries of a row.  A loop over entries contains several loops that add
+ * products to the elements of the row, as a convolution over constant relations does.  The
+ * entries are processed in tiles.  First, values that are the same for all elements of an entry
+ * are computed for the whole tile.  Then, for a group of sums and lanes at a time, the entries
+ * of the tile pass while the sums stay in registers, and the operands of the next tile are
+ * prefetched. */
 #include "lower/algebra/factor_int.h"
 #include "lower/storage/storage_int.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Whether an element surely exists, whatever checks and branches stand around its use: its index in
- * every dimension is one that a loop, or a coordinate that was validated, keeps inside. */
+ * Proves that an element exists whatever checks and branches stand around its use: in every
+ * dimension a loop, or a validated coordinate, keeps its index inside. */
 #include "lower/facts/facts_int.h"
 #include "lower/storage/storage_int.h"
 

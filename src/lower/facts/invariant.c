@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What keeps its value while a phase runs: expressions of nothing that the phase writes. */
+ * Expressions that keep their value while a phase runs, because they read nothing that it
+ * writes. */
 #include "lower/facts/facts_int.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Whether the elements that a phase touches are those of an iteration's own row.  For passes that
- * make one phase of several. */
+ * Proves that the elements that a phase touches belong to the row of their iteration.  For
+ * passes that fuse phases. */
 #include "lower/facts/facts_int.h"
 #include "lower/storage/storage_int.h"
 

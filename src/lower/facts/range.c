@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What is known of integers from the loops around them, from types and from validated structure.
- * No size that a kernel is run with reaches 2^LOWER_SIZE_BITS, no axis has 2^60 positions. */
+ * Ranges of integers, from the loops around them, from types and from validated structure.  No
+ * size of a kernel reaches 2^LOWER_SIZE_BITS, and no axis has 2^60 positions. */
 #include "lower/facts/facts_int.h"
 
 enum { MOST_TREE = 10000 }; /* nodes that are worth a look */

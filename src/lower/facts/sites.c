@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Where a phase mentions arrays: an index of its nodes, made by one walk. */
+ * Use sites: an index from the arrays of a phase to the nodes that use them, made by one walk. */
 #include "lower/facts/facts_int.h"
 
 #include <stdlib.h>

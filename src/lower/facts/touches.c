@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Which arrays phases read and write, and which phases mention an array.  Passes that compare
- * phases ask these lists instead of walking the trees again, so that their time grows with the
- * length of the program and not with the number of its pairs of phases. */
+ * The arrays that phases read and write, and the phases that mention an array.  Passes that
+ * compare phases ask these lists instead of walking the trees again, so that their time grows
+ * with the length of the program and not with the number of pairs of phases. */
 #include "lower/facts/facts_int.h"
 
 #include <stdlib.h>

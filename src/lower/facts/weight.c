@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * How much there is to do in an iteration of a phase, about: what a plan cuts ranges by.  The tree
- * of a phase is freed when its code exists, so its loops and the numbers of their stores are noted
+ * The amount of work in an iteration of a phase, which a plan uses to cut ranges.  The tree of a
+ * phase is freed when its code exists, so its loops and the numbers of their stores are recorded
  * before. */
 #include "lower/lower.h"
 

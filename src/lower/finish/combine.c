@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Straight-line code: the terms that one element gets are added up in a register, by fused
- * multiply-adds, and reach memory once.  (What is read twice is one expression already.) */
+ * Combines stores of straight-line code: the terms that one element gets are added in a
+ * register, by fused multiply-adds, and stored once. */
 #include "lower/facts/facts_int.h"
 
 #include <stdlib.h>

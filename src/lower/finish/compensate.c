@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Compensated sums: where a loop over entries, whose number only a run tells, adds to the same
- * element or register again and again, what rounding takes from each addition is added up beside it
- * (Knuth's two-sum, the sum in twice the precision of Ogita, Rump and Oishi), and to the sum at the
- * end.  Near the end of the passes, as no other would know such sums. */
+ * Compensated sums: where a loop over entries, whose number is known only at run time, adds to
+ * the same element or register again and again, the rounding error of each addition is summed
+ * beside it (Knuth's two-sum, the sum in twice the precision of Ogita, Rump and Oishi), and
+ * added at the end. Runs near the end of the pipeline, because no other pass recognises such
+ * sums. */
 #include "lower/lanes/lanes_int.h"
 #include "lower/storage/storage_int.h"
 

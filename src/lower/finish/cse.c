@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Names for values: what a list of nodes surely evaluates more than once, and what does not change
- * in an innermost loop, is computed once, into a let.  Needs flat loops; last of the passes. */
+ * Common subexpression elimination: an expression that a list of nodes surely evaluates more
+ * than once, or that an innermost loop does not change, is computed once, into a let.  Needs
+ * flat loops; the last pass. */
 #include "lower/finish/finish_int.h"
 
 typedef struct Named { /* an expression and the local that holds it */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Rows used where they are made: a temporary with a row for each entry that one phase adds up,
- * and that other phases only read at the row of the entry they are at, as the gradient by
- * weights that are themselves computed.  The phases become one, over the rows and their entries,
- * and the row an array of the iteration: nothing has a row for each entry any more.  What they
- * add to elements of all iterations is for split/reductions.c.  Needs stage positions, and a
- * plan; gives a program of that stage. */
+ * Fuses the readers of a per-edge temporary into its producer.  One phase computes a row of the
+ * temporary for each entry, such as the gradient by weights that are themselves computed.  If
+ * every reader runs over the same entries and reads the row of its own entry only, all these
+ * phases become one phase over rows and their entries, and the temporary shrinks to one row of
+ * scratch.  Sums into elements of all iterations are left to split/reductions.c.  Needs stage
+ * positions and a plan. */
 #include "lower/facts/facts_int.h"
 #include "lower/storage/storage_int.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Phases over the same rows become one, each iteration of which runs theirs one after the other, so
- * that what an iteration has made, or has just read, is near when it is wanted again:
+ * Fuses phases over the same rows, so that an iteration finds in cache what it has just computed
+ * or read.  Each iteration of the fused phase runs the bodies one after the other.  Two cases:
  *
- *   - all phases that touch a temporary, each in its own row alone.  The row becomes an array of
- *     the iteration, and the temporary is no more;
+ *   - all phases that touch a temporary, each only in its own row.  The row becomes scratch, and the
+ *     temporary is removed;
  *   - phases that read the same long rows of entries.
  *
- * Needs loops whose lanes are chosen: what runs inside an iteration stays as it is. */
+ * Needs lanes to be chosen: the bodies stay as they are. */
 #include "lower/facts/facts_int.h"
 
 enum { LONG = 1024 }; /* bytes of a row of an entry */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Phases that become one: straight-line phases over the same range run their iterations together,
- * so that what they all read is loaded once and what they all compute is computed once.  Of an
- * array that one of them writes, each iteration may touch elements of its own only: those of row b,
- * b * width + k with 0 <= k < width.  Needs flat loops. */
+ * Fuses straight-line phases over the same range, so that shared elements are loaded once and
+ * shared values are computed once.  Legal when each iteration touches only its own elements of
+ * every array that one of the phases writes: those of row b, b * width + k with 0 <= k < width.
+ * Needs flat loops. */
 #include "lower/tree/tree_int.h"
 
 enum { MOST_FIRST = 64 }; /* first values in an iteration that are written out */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Phases of sums over the same range become one, so that `segments` sees all their loops at once
- * and what they share is loaded and stored once: statements that add to one array are phases of
- * their own before.  Iterations of both add to rows of their own, so each element still gets its
- * terms in the same order.  Of phases that go over the entries of each row, the loops over entries
- * become one, where all sums are of the row, whose terms are then in the order of entries, or all
- * are of the entry or of parts (split/scatter.c).  Needs flat loops, before they are put into
- * lanes. */
+ * Fuses phases of sums over the same range, so that pass factor sees all their loops at once,
+ * and loads and stores what they share once.  Before this pass, statements that add to one array
+ * are separate phases.  Legal when the iterations of both phases add to rows of their own, so
+ * that each element still adds its terms in the same order.  In phases over the entries of rows,
+ * the loops over entries are fused where all sums belong to the row, whose terms are then in the
+ * order of entries, or all belong to the entry or to chunks (split/scatter.c).  Needs flat loops
+ * without lanes. */
 #include "lower/facts/facts_int.h"
 
 /* Loops with constant ends around sums and lets. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Where sums begin: a phase that only gives each element of an array its first value is left out
- * when the next phase that mentions the array takes each of these elements, once, into a register
- * and stores it back.  The register then begins with the value. */
+ * Places initial values in registers.  A phase that only initialises the elements of an array is
+ * removed when the next phase that mentions the array loads each of these elements once into a
+ * register and stores it back.  The register then starts with the initial value. */
 #include "lower/facts/facts_int.h"
 #include "lower/storage/storage_int.h"
 

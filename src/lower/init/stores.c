@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * First values where sums are: a phase that gives each element of a row its first value goes, where
- * the next one that mentions the array adds to elements of the same rows, in loops of constant
- * length.  Rows are the iterations of the phase, or, where it goes over the rows of an axis, the
- * entries of these.  The first of its stores to reach an element sets it; elements that none
- * reaches, or that one reaches beside others, get their values at the beginning of the row. */
+ * Places initial values in first stores.  A phase that initialises each element of a row is
+ * removed when the next phase that mentions the array adds to elements of the same rows, in
+ * loops of constant length.  Rows are the iterations of the phase or, where it runs over the
+ * rows of an axis, their entries.  The first store that reaches an element sets it instead of
+ * adding to it.  Elements that no store reaches, or that one store reaches beside others, are
+ * initialised at the start of the row. */
 #include "lower/facts/facts_int.h"
 #include "lower/storage/storage_int.h"
 

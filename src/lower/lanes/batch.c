@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Batches of iterations: numbers that an iteration of a phase computes one by one, before its
- * vector loops, are computed for as many iterations at once as a register has lanes, into an array
- * of the batch; then the iterations run one after the other, and read them there.  Needs flat
- * loops, with first values where they belong; gives a phase over batches. */
+ * Batches iterations: scalars that an iteration of a phase computes before its vector loops are
+ * computed for as many iterations at once as a register has lanes, into scratch of the batch.
+ * Then the iterations run one by one and read them there.  Needs flat loops with initial values
+ * placed; gives a phase over batches. */
 #include "lower/lanes/lanes_int.h"
 #include "lower/storage/storage_int.h"
 

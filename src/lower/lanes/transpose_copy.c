@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Copies that turn rows.  Of `for m in 0..3: for u in 0..n: Z[u * 3 + m] = X[m * n + u]` each loop
- * alone stores apart from its neighbours, or reads so.  With the short loop written out inside, the
- * iterations of the other one store, or read, all that is between them, and run in lanes: registers
- * of neighbours are turned (emit/emit_stride.c). */
+ * Vectorises copies that transpose.  In
+ *
+ *     for m in 0..3
+ *         for u in 0..n
+ *             Z[u * 3 + m] = X[m * n + u]
+ *
+ * neither loop alone has both its loads and its stores side by side.  With the short loop
+ * unrolled inside, iterations of the other loop load or store everything between their
+ * neighbours, and run in lanes: registers of neighbours are transposed (emit/emit_stride.c). */
 #include "lower/lanes/lanes_int.h"
 
 static bool is_short(const Node *n)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Vector loops: an innermost loop of stores whose elements lie side by side, or are the same in
- * all lanes, runs as many iterations at once as a register holds. */
+ * Vectorises innermost loops: a loop of stores whose elements lie side by side, or are the same
+ * in all lanes, runs as many iterations at once as a register has lanes. */
 #include "lower/lanes/lanes_int.h"
 #include "lower/storage/storage_int.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Lanes over items: a phase that is straight-line code, each of whose iterations has rows of its
- * own of what it writes, runs as many iterations at once as a register has lanes, although what
- * they load and store lies a row apart.  How rows become lanes is emit's affair.  Needs flat loops;
- * after the phases have become as few as they will. */
+ * Outer-loop vectorisation: a straight-line phase, each of whose iterations writes rows of its
+ * own, runs as many iterations at once as a register has lanes, although their elements lie a
+ * row apart.  The printer transposes rows into lanes.  Needs flat loops, after the last fusion
+ * of straight-line phases. */
 #include "lower/facts/facts_int.h"
 
 enum { MOST = 2500 }; /* operations: lanes of more would take a compiler too long */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Panels: a phase over rows, each a vector loop, becomes one over panels and rows: some elements of
- * all rows first, then the next.  What is gathered then comes from a table of narrow rows, which a
- * cache may hold; packed, the table is one block without gaps. */
+ * Panels: a phase over rows, each a vector loop, becomes a phase over panels and rows.  It
+ * processes some columns of all rows first, then the next columns.  Gathered rows then come from
+ * a table of narrow rows that a cache may hold; if packed, the table is contiguous. */
 #include "lower/storage/storage_int.h"
 
 typedef struct Panel {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Hints: a vector loop that gathers rows by the coordinates of entries names the rows of entries to
- * come, so that they are on their way when their turn comes. */
+ * Prefetches gathered rows: a vector loop that gathers rows by the coordinates of entries
+ * prefetches the rows of later entries. */
 #include "lower/storage/storage_int.h"
 
 typedef struct Ahead {

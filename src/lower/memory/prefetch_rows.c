@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Hints for rows to come: iterations of a phase that read rows one after the other, in pieces that
- * lie apart, ask for the pieces of a later row while they use their own.  Hardware follows a row
- * that is read from end to end, and not a dozen short pieces of one. */
+ * Prefetches the next rows: iterations that read consecutive rows in pieces that lie apart
+ * prefetch the pieces of a later row.  Hardware prefetchers follow a row that is read from end
+ * to end, but not a dozen short pieces of one. */
 #include "lower/memory/memory_int.h"
 #include "lower/storage/storage_int.h"
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Stores past the caches: results that are stored once, in lanes, and that the kernel does not
- * read, need not take the place of what it reads.  That pays where all rows that a phase touches,
- * or a loop of it over all entries, are more than the caches hold: what was stored first is gone by
- * the end. */
+ * Non-temporal stores: results that are stored once, in lanes, and that the kernel does not read
+ * bypass the caches.  That pays where the rows that a phase touches, or a loop of it over all
+ * entries, exceed the caches, so that the first results would be evicted before the end anyway. */
 #include "lower/memory/memory_int.h"
 
 enum { LINE = 64 }; /* bytes: a row that begins inside a line would be stored by parts of lines */

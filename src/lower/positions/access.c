@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Accesses and values: which entry an index means, as a position, and what has to be tested. */
+ * Turns an access by coordinates into one by positions: finds the entry that each index means, and
+ * adds the tests that the access needs. */
 #include "lower/positions/positions_int.h"
 
 #include <string.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Built axes: all that a program inserts into one becomes one phase, where its last insertion
- * stands.  Nothing that an insertion reads changes any more once it may be read, so those before
- * can wait.  Where each insertion is below a variable of the parent axis the phase runs over these
- * positions, and each builds its row; otherwise it runs once and builds all of them. */
+ * Built axes: all insertions into one axis become one phase, at the place of the last of them.
+ * That is legal because nothing that an insertion reads changes after it may first be read.  If
+ * every insertion is below a variable of the parent axis, the phase runs over the parent's
+ * positions, and each iteration builds one row.  Otherwise the phase runs once and builds all
+ * rows. */
 #include "lower/positions/positions_int.h"
 
 typedef struct Inserts { /* into one axis, in the order of the text */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Marks that structure knows: where nothing but empty rows keeps a statement from an element, the
- * element begins with its fill or with what changes nothing, as its row says.  Its marks and the
- * phase that would ask them go. */
+ * Drops marks that structure implies.  A mark records that a statement has reached an element.
+ * If an element can be missed only because its row is empty, this pass initialises the element
+ * from the length of its row, and deletes the marks and the phase that reads them. */
 #include "lower/storage/storage_int.h"
 
 enum { MOST_LOOPS = 32 };

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Statements to loops over stored entries.  Needs a checked program; gives one phase an assign or a
- * group, with phases before and after it that begin and complete the buffers it writes. */
+ * Turns statements into loops over stored entries.
+ *
+ *     c: C[i, k] += A[i, j] * B[j, k]      phase c for i in 0..m
+ *                                              for j in J.start[i]..J.start[i + 1]
+ *                                                  for k in 0..f
+ *                                                      C[i, k] += A[j] * B[J.coord[j], k]
+ *
+ * Each assignment, or group of assignments, becomes one phase.  Phases before and after it
+ * initialise and complete the buffers that it writes.  Needs a checked program. */
 #include "lower/positions/positions_int.h"
 
 #include <math.h>

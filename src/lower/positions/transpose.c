@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Scatters to owned rows.  O[j(e), ...] += v over entries e, of rows i or of none, becomes the same
- * sum over the rows j of the transpose: a new axis R of j's extent, and under it an axis T(R) that
- * has, for each entry, its position, its row and its other coordinates.  The plan fills T by a
- * stable sort, so each element sees its terms in the order it saw them before.
+ * Turns a scatter into a sum that each row owns.  O[j(e), ...] += v over the entries e of rows
+ * i, or of no rows, becomes the same sum over the rows j of the transpose: a new axis R with the
+ * extent of j, and below it an axis T(R) that holds the position, the row and the other
+ * coordinates of each entry.  The plan fills T by a stable sort, so each element adds its terms
+ * in the same order as before.
  *
- * The rows i that v reads are then gathered, once for each entry.  Where they are long beside those
- * of O the statement stays as it is, and split/scatter.c gives it parts.  Needs a checked program;
- * gives an equal one. */
+ * The rows i that v reads are then gathered, once for each entry.  If they are long compared
+ * with the rows of O, the statement stays a scatter, and split/scatter.c splits it.  Needs a
+ * checked program; gives an equivalent one. */
 #include "lower/facts/facts_int.h"
 
 #include <string.h>

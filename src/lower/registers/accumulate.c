@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Registers: what a loop adds to again and again is kept in a register while the loop runs.
- * Where the elements are those of a vector loop inside it, the vector loop comes out and takes
- * as many registers at once as there are: the lanes of an output row, while the entries of the
- * row pass. A loop over rows that all want the same operand comes out too, for
- * registers/block_rows.c to take several at a time.  Each element still gets its terms in the
- * same order. */
+ * Accumulates in registers.  An element that a loop adds to again and again is kept in a
+ * register while the loop runs.
+ *
+ *     for j in J.start[i]..J.start[i + 1]      vector for k in 0..f step 8 by 4
+ *         for k in 0..f                            let s = C[i * f + k]
+ *             C[i * f + k] += ...                  for j in J.start[i]..J.start[i + 1]
+ *                                                      s += ...
+ *                                                  C[i * f + k] = s
+ *
+ * Where the elements are those of a vector loop inside, the vector loop moves outside and takes
+ * as many registers as there are.  A loop over rows that share an operand moves outside too, for
+ * registers/block_rows.c.  Each element still adds its terms in the same order. */
 #include "lower/lanes/lanes_int.h"
 #include "lower/registers/registers_int.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Sums beside loops: what a loop with others inside adds to one element in each iteration, as what
- * the loops inside give, is added up in a register and goes to the element once, after the loop.
- * So no iteration waits for what the one before has stored.  Needs flat loops; innermost ones are
- * left to registers/accumulate.c and lanes/vectorize.c. */
+ * Accumulates over outer loops.  An outer loop that adds one value per iteration to the same
+ * element, the value being the result of its inner loops, keeps that element in a register and
+ * stores it once, after the loop.  So no iteration waits for the store of the one before.  Needs
+ * flat loops.  Innermost loops are left to registers/accumulate.c and lanes/vectorize.c. */
 #include "lower/facts/facts_int.h"
 
 enum { MOST_REGISTERS = 16 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Tiles of registers: a loop over rows inside a vector loop, each row with sums in registers, takes
- * several rows at a time, so that what is loaded for one row serves all of them.  Each element
- * still gets its terms in the same order. */
+ * Register blocking over rows.  A loop over rows inside a vector loop, each row with sums in
+ * registers, processes several rows at a time, so that an operand that is loaded for one row
+ * serves all of them. Each element still adds its terms in the same order. */
 #include "lower/registers/registers_int.h"
 #include "lower/storage/storage_int.h"
 

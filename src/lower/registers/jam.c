@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Several entries at once: a loop each of whose iterations has sums over lanes of its own takes
- * four in one, or two, so that what the sums share is loaded once and their chains run side by
- * side.  The iterations that are left go one by one. */
+ * Unroll-and-jam of sums over lanes.  A loop each of whose iterations has its own sums over
+ * lanes processes four iterations in one, or two, so that operands that the sums share are
+ * loaded once and their dependence chains overlap.  Remaining iterations run one by one. */
 #include "lower/facts/facts_int.h"
 #include "lower/storage/storage_int.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The shape of a tile: how many rows and how many vectors of each are kept in registers.  By what
- * one step of the loops inside costs on a core that starts two multiply-adds and two loads at a
- * time and has a result after four cycles; of equals the one that loads less. */
+ * Chooses the shape of a register block: how many rows, and how many vectors of each.  The model
+ * is one step of the loops inside on a core that starts two multiply-adds and two loads per
+ * cycle and has a result after four cycles.  Of equal shapes it takes the one with fewer loads. */
 #include "lower/registers/registers_int.h"
 
 enum { LATENCY = 4, AT_ONCE = 2, MOST_VECTORS = 8, MANY = 3360 };

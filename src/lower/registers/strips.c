@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Blocks of rows: a phase over rows, each a vector loop, becomes a phase over blocks, with the rows
- * of a block in the vector loop, so that they can share what they load. */
+ * Turns a phase over rows, each a vector loop, into a phase over blocks of rows, with the rows of a
+ * block inside the vector loop, so that registers/block_rows.c can block them. */
 #include "lower/registers/registers_int.h"
 #include "lower/storage/storage_int.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * One nest as a tile of registers, for who names it: what the passes `tiles` and `rows` do to all
+ * Blocks one nest that a schedule step names: what passes accumulate and block_rows do to all
  * nests that they find. */
 #include "lower/registers/registers_int.h"
 

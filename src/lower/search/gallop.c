@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Merges: a search of a sorted axis for coordinates that ascend in the loop around goes on from
- * where it ended last.  Over two sorted axes that is a merge when both are dense, and a gallop
- * through the longer one when the other is sparse.  Needs flat loops; after lower_hoist, which
- * decides the loop that a search stands in. */
+ * Galloping search: a search of a sorted axis for coordinates that ascend in the loop around it
+ * starts where the last search ended.  Over two sorted axes that is a merge when both are dense,
+ * and a galloping search through the longer one when the other is sparse.  Needs flat loops, and
+ * hoisted searches: hoisting decides which loop a search is in. */
 #include "lower/tree/tree_int.h"
 
 enum { MOST_TREE = 256 };

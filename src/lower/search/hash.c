@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Position maps: a search among entries in no order asks a table of all entries of its axis, which
- * the plan makes once for a structure.  The entries first..end of a parent have the places 2 first
- * .. 2 end of the table, so that what is near in the axis is near there; a place has a position or
- * -1.  An entry stands at the place that its coordinates are hashed to, or at the first free one
- * after it, the first place of the parent following its last.  Emitted code does the same
- * (emit/emit_find.c).  Entries that are few under their parent are not in the table, and there is
- * none when all are. */
+ * Hash lookup: a search among unordered entries asks a table of all entries of the axis, which
+ * the plan builds once for a structure.  The entries first..end of a parent occupy the places 2
+ * first..2 end of the table, so that entries that are close in the axis are close in the table.
+ * A place holds a position or -1.  An entry stands at the place that its coordinates hash to, or
+ * at the next free one; after the last place of a parent comes its first.  Emitted code probes
+ * in the same order (emit/emit_find.c).  Parents with few entries are not in the table; without
+ * other parents there is no table. */
 #include "lower/storage/storage_int.h"
 
 typedef struct Scan { /* of an axis, at one position */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Checks, as few as possible: what has been tested is not tested again, and what does not change in
- * a loop is tested (and searched for) once before it.  That leaves loops of nothing but stores. */
+ * Hoists checks and searches.  A condition that was tested already is not tested again.  A test
+ * or search that does not change in a loop moves in front of the loop.  Inner loops then contain
+ * stores only. */
 #include "lower/facts/facts_int.h"
 
 typedef struct Tests {

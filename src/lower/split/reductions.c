@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Sums that one iteration would make alone are cut into parts: each is added up in an element of
- * the kernel's own, then the parts of a sum are combined in their order.  Three kinds:
+ * Splits sums that one iteration would compute alone into chunks.  Each chunk adds into an
+ * element of a temporary array, then the chunks of a sum are combined in order.  Three kinds:
  *
- *   - rows with many entries.  The phase takes them for empty, two more phases follow: one over the
- *     parts of all long rows, one over the long rows.  Without long rows they have nothing to do;
- *   - sums into a few elements that every iteration adds to, cut into parts of about equal length;
- *   - sums into rows that coordinates name: split/scatter.c.
+ *   - rows with many entries.  The phase treats them as empty, and two phases follow: one over the
+ *     chunks of all long rows, one over the long rows.  Without long rows they do nothing;
+ *   - sums into few elements that every iteration adds to, split into chunks of similar length;
+ *   - scatters, sums into rows that a coordinate names: split/scatter.c.
  *
- * Where the cuts are is the plan's to say (run/plan.c), by the structure alone, so that the result
+ * The plan chooses the boundaries (run/plan.c) from the structure alone, so that the result
  * depends on nothing else.  It fills the axes that this pass makes; the last one of a family has
  * `from`.  Needs stage positions; gives a program of that stage. */
 #include "lower/split/split_int.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Scatters in parts.  A phase over rows whose entries add to rows that a coordinate names,
- * O[j(e), ...] += v, meets the same row from several of its own.  Its rows are cut into a few
- * parts, each of which adds to an array of its own, in order; then the arrays are added up.  So
- * rows of what is read stay near while their entries pass, and only what is added to moves.  The
- * plan says where the cuts are (api/parts.c), by the structure alone.  positions/transpose.c
- * decides which scatters come here.  Works on a phase at stage positions, for
- * split/reductions.c. */
+ * Splits scatters.  In a phase over rows whose entries add to rows that a coordinate names,
+ * O[j(e), ...] += v, several iterations may add to one row of O.  The rows of the phase are
+ * split into a few chunks.  Each chunk adds to a private copy of O, in order; then the copies
+ * are summed.  The rows that the phase reads stay in cache while their entries pass, and only O
+ * moves.  The plan chooses the boundaries (api/parts.c) from the structure alone.
+ * positions/transpose.c decides which scatters come here.  Works at stage positions, as a part
+ * of split/reductions.c. */
 #include "lower/split/split_int.h"
 #include "lower/storage/storage_int.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What of a phase can be cut into parts, and why not: all that it does must be sums (or extrema)
- * that can be combined from those of the parts, to the same bits where no operation rounds. */
+ * Decides which sums of a phase can be split, and says why not.  Everything that the phase does
+ * must be a sum, maximum or minimum that can be combined from those of the chunks, to the same
+ * bits where no operation rounds. */
 #include "lower/split/split_int.h"
 #include "lower/storage/storage_int.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The arrays of a kernel and the ranges of its phases, from the arrays of a program: what its
- * caller passes. */
+ * The arrays of a kernel and the ranges of its phases, computed from the arrays of a program:
+ * what the caller of the kernel passes. */
 #include "lower/storage/storage_int.h"
 
 /* Structure in the type that the kernel reads, which is i32 only where all of it fits. */

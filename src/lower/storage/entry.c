@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Entries of axes, symbolically: from what is known of one, its position, its number under its
- * parent, the entry above it and its coordinates. */
+ * Symbolic entries of axes.  From what is known of an entry, these functions derive its
+ * position, its number below its parent, the entry above it, and its coordinates. */
 #include "lower/storage/storage_int.h"
 
 Entry *lower_entry(Prog *p, Axis *a, Entry *up, Expr *pos, Expr *loc)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * One flat index an element: dimension by dimension, the index so far times the extent, plus the
- * next index.  Of an input that is read as it lies: the sum of indices times strides. */
+ * Gives each element one flat index: for each dimension, the index so far times the extent, plus
+ * the next index.  An input with strides gets the sum of its indices times their strides. */
 #include "lower/storage/storage_int.h"
 
 /* Sums in an index, with their constants last.  What `fits` asks for is never touched: there the

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Where an element stands, symbolically.  Storage is the lexicographic order of consistent tuples
- * of positions, so an index counts, place by place, the tuples that come before: those below the
- * earlier siblings, times those of the branches that are still open. */
+ * The position of an element in storage, as an expression.  Storage is the lexicographic order of
+ * consistent tuples of positions.  So an index counts, slot by slot, the tuples that come before:
+ * those below earlier siblings, times those of the branches that are still open. */
 #include "lower/storage/storage_int.h"
 
 static Expr *simple(Prog *p, Expr *e)

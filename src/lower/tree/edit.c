@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What the passes over trees share. */
+ * Node lists, bodies and expressions of nodes: helpers of all rooms. */
 #include "lower/storage/storage_int.h"
 
 #include <string.h>

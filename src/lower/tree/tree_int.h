@@ -42,7 +42,8 @@ const char *lower_beside(Prog *, const Buf *b, const char *what);
 Buf *lower_scratch(Prog *, const Buf *beside, Type, int64_t n);
 enum { LOWER_MOST_SCRATCH = 64 << 10 }; /* bytes of one scratch array, which is on the stack */
 
-int lower_power_below(int64_t); /* the largest power of 2 that is not above the number; at least 1 */
+/* The largest power of 2 that is not above the number; at least 1. */
+int lower_power_below(int64_t);
 /* An index as a base and a constant; NULL: the index is a constant. */
 Expr *lower_split_index(Expr *, int64_t *constant);
 bool lower_differ(Expr *, Expr *);      /* two indices are surely different */
