@@ -4,8 +4,8 @@
  * Fuses phases over the same rows, so that an iteration finds in cache what it has just computed
  * or read.  Each iteration of the fused phase runs the bodies one after the other.  Two cases:
  *
- *   - all phases that touch a temporary, each only in its own row.  The row becomes scratch, and the
- *     temporary is removed;
+ *   - all phases that touch a temporary, each only in its own row.  The row becomes scratch, and
+ *     the temporary is removed;
  *   - phases that read the same long rows of entries.
  *
  * Needs lanes to be chosen: the bodies stay as they are. */
