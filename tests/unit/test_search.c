@@ -3,7 +3,7 @@
  *
  * lower/search/gallop.c, lower/search/hash.c, emit/emit_find.c: entries that kernels search for,
  * against sums over dense matrices.  The trees that the passes give are in
- * tests/golden/merges.txt and maps.txt. */
+ * tests/golden/gallop.txt and hash.txt. */
 #include "unit/kernel_bed.h"
 
 enum { MOST_ROWS = 9, MOST_COLUMNS = 90, MOST = MOST_ROWS * MOST_COLUMNS };

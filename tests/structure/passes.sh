@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+#
+# passes.sh ROOT WEFT: every pass of the table has a golden file under its name that shows it, and
+# its function is declared in src/lower/lower.h.
+. "$(dirname "$0")/lib.sh"
+weft=${2:?the command}
+
+names=$("$weft" list passes | awk '{ print $1 }')
+[ "$(echo "$names" | wc -l)" -ge 20 ] || bad "there are only these passes: $names"
+part "the table of passes is printed"
+
+for name in $names; do
+    file=
+    for file in "$root/tests/golden/$name.txt" "$root/tests/golden/${name}_"*.txt; do
+        [ -f "$file" ] && break
+    done
+    [ -f "$file" ] || bad "pass $name has no tests/golden/$name.txt, nor one that begins with ${name}_"
+done
+part "every pass has a golden file"
+
+for name in $names; do
+    case $name in formats | steps | lanes | fold) continue ;; esac # steps of a schedule; unroll again
+    grep -qE "\blower_$name\(" "$root/src/lower/lower.h" || bad "src/lower/lower.h does not declare lower_$name"
+done
+part "every pass is a function of its name"
+finish
