@@ -173,7 +173,104 @@ static void unmark_element(Pos *c, Buf *b, Expr *const *index, int n, NodeList *
     add_set(c, out, loop_cell(c->p, c->set[b->id], index, n, 1), ir_int(c->p, 0));
 }
 
-static void begin_buffer(Pos *c, Buf *b)
+static bool is_bound(const Stmt *s, const Var *v)
+{
+    for (int i = 0; i < s->nbind; i++)
+        if (s->bind[i] == v)
+            return true;
+    return false;
+}
+
+/* Whether the variable, with those that it hangs on, takes all positions of its axis while the
+ * statement runs.  Counts those that are met for the first time. */
+static bool takes_all(const Stmt *s, const Var *v, const Var **met, int *nmet)
+{
+    for (; v != NULL; v = v->parent == NULL ? NULL : v->parent->var) {
+        bool known = false;
+
+        for (int i = 0; i < *nmet; i++)
+            known = known || met[i] == v;
+        if (known)
+            return true;
+        if (!is_bound(s, v) || (v->axis->flags & AX_PADDED) || v->axis->extent == X_BUILT ||
+            (v->parent != NULL && v->parent->op != OP_var))
+            return false;
+        met[(*nmet)++] = v;
+    }
+    return true;
+}
+
+/* An axis of 0..n, for any n. */
+static bool is_plain(const Axis *a)
+{
+    return a->parent == NULL && a->extent == X_EXPR && a->ncoord == 1 &&
+           a->coord[0].kind == C_IDENT && (a->flags & AX_PADDED) == 0;
+}
+
+/* The variable whose position is the index of a slot; NULL: the index is something else. */
+static const Var *slot_var(const Expr *index, const Axis *slot)
+{
+    const Axis *a = index->op == OP_var || index->op == OP_coord ? index->var->axis : NULL;
+
+    if (a == NULL || (index->op == OP_var && a != slot))
+        return NULL;
+    if (index->op == OP_coord && !(is_plain(a) && is_plain(slot) && a->size == slot->size))
+        return NULL;
+    return index->var;
+}
+
+/* Variables of one axis are independent only where the buffer has a slot for each of them. */
+static bool are_independent(const Buf *b, const Var *const *met, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const Axis *a = met[i]->axis;
+        int vars = 0, slots = 0;
+
+        for (int k = 0; k < n; k++)
+            vars += met[k]->axis == a;
+        for (int k = 0; k < b->nslot; k++)
+            slots += b->slot[k] == a;
+        if (vars > 1 && (slots < vars || a->parent != NULL))
+            return false;
+    }
+    return true;
+}
+
+/* Whether an assign sets every element of its buffer, so that none needs an initial value: each
+ * index is a variable of the slot's own axis, in the row that the slots before say, and the
+ * statement runs over these variables alone. */
+static bool sets_all(const Stmt *s, const Assign *a)
+{
+    const Buf *b = a->out->buf;
+    const Var *met[IR_MAX_BINDS], *at[IR_MAX_RANK];
+    int nmet = 0;
+
+    if (a->op != A_SET || a->guard != NULL)
+        return false;
+    for (int i = 0; i < b->nslot; i++) {
+        at[i] = slot_var(a->out->arg[i], b->slot[i]);
+        if (at[i] == NULL)
+            return false;
+        for (int k = 0; k < i; k++)
+            if (at[k] == at[i] ||
+                (b->slot[k] == b->slot[i]->parent && at[i]->parent != a->out->arg[k]))
+                return false;
+        if (!takes_all(s, at[i], met, &nmet))
+            return false;
+    }
+    return nmet == s->nbind && are_independent(b, met, nmet);
+}
+
+static bool is_set_whole(const Stmt *s, const Buf *b)
+{
+    for (int k = 0; k < s->nassign; k++)
+        if (s->assign[k].op == A_SET && s->assign[k].out->buf == b && sets_all(s, &s->assign[k]))
+            return true;
+    return false;
+}
+
+/* Before the first statement that writes the buffer. */
+static void begin_buffer(Pos *c, Buf *b, const Stmt *first)
 {
     bool companion;
     AssignOp op = op_of(c, b, &companion);
@@ -183,7 +280,7 @@ static void begin_buffer(Pos *c, Buf *b)
         c->acc[b->id] = own_array(c, b, ".acc", b->type == T_i32 ? T_i64 : T_f32);
     if (needs_marks(c, b, op))
         c->hit[b->id] = own_array(c, b, ".hit", T_i32);
-    if (b->kind != B_INOUT || c->acc[b->id] != NULL)
+    if ((b->kind != B_INOUT && !is_set_whole(first, b)) || c->acc[b->id] != NULL)
         everywhere(c, b, ".init", begin_element);
     if (c->tested[b->id]) {
         c->set[b->id] = own_array(c, b, ".set", T_i32);
@@ -557,7 +654,7 @@ Kernel *lower_positions(Prog *p)
         Stmt s = only_stores(&c, p->stmt[i]);
 
         for (int b = begins.first[i]; b >= 0; b = begins.next[b])
-            begin_buffer(&c, p->buf[b]);
+            begin_buffer(&c, p->buf[b], p->stmt[i]);
         lower_stores(&c, &s);
         for (int a = builds.first[i]; a >= 0; a = builds.next[a])
             pos_build(&c, p->axis[a]);
