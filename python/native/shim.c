@@ -108,6 +108,7 @@ static const struct {
       op_conv },
     { "conv_raw(Tensor[] arrays, Tensor rows, Tensor cols, SymInt nodes, str task) -> Tensor[]",
       "conv_raw", op_conv },
+    { "coo_rows(Tensor row, Tensor col, SymInt rows) -> Tensor[]", "coo_rows", op_coo_rows },
 };
 
 static const char *register_ops(void)

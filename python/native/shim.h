@@ -152,6 +152,6 @@ WEFT_API uint64_t weft_torch_pool(int64_t most);
 /* Asks for pages of 2 MB where some fit into the array. */
 WEFT_API void weft_torch_large(void *data, uint64_t bytes);
 
-Op op_run, op_conv; /* run.c, conv.c */
+Op op_run, op_conv, op_coo_rows; /* run.c, conv.c, rows.c */
 
 #endif
