@@ -3,8 +3,8 @@
 """gradcheck and gradgradcheck, in reverse and forward mode, of every operator over rows of entries (weft list ops)
 with every option that it takes.  Options that go together are tried together.  Of messages each has some of its
 options, and all of them when WEFT_TEST_LONG is set.  The other families have such tests of their own: attention and
-pages in test_attention_torch, conv3d in test_conv3d, weights, groups and sparse results in test_weights_torch, rgms in
-test_message."""
+pages in test_attention_torch, conv3d in test_conv3d, weights, groups and sparse results in test_weights_torch, gat,
+gatv2 and rgms in test_message."""
 
 import ctypes
 import itertools
@@ -23,10 +23,10 @@ from weft.torch import _bound  # noqa: E402
 
 LONG = bool(os.environ.get("WEFT_TEST_LONG"))
 MATRIX = ("spmv", "spmm", "sddmm", "segment_sum", "segment_mean", "segment_max", "segment_min", "softmax")
-ELSEWHERE = {"rgms", "attention", "paged_attention", "conv3d", "sparse_linear", "grouped_mm", "spgemm", "sparse_add",
-             "sparse_mul"}
+ELSEWHERE = {"gat", "gatv2", "rgms", "attention", "paged_attention", "conv3d", "sparse_linear", "grouped_mm",
+             "spgemm", "sparse_add", "sparse_mul"}
 OPTIONS = ("csr", "csc", "coo", "t", "heads", "batch", "values", "nodes", "mean", "max", "min", "arg", "list", "edges",
-           "scalar", "scores", "mask", "weights")
+           "scalar")
 ROWS, COLS, NNZ = 4, 5, 9
 SIZES = {"m": ROWS, "n": COLS, "nnz": NNZ, "ne": NNZ, "batch": 2, "heads": 2, "f": 2}
 
@@ -54,7 +54,7 @@ def specs_of(op):
 
 
 def all_specs():
-    out = [s for op in (*MATRIX, "gat", "gatv2") for s in specs_of(op)]
+    out = [s for op in MATRIX for s in specs_of(op)]
     for k, op in enumerate(MESSAGES):
         specs = specs_of(op)
         out += specs if LONG else [specs[k % len(specs)]]
@@ -94,11 +94,11 @@ def test_derivatives_of_both_orders(spec):
 
 def test_every_operator_is_somewhere():
     """An operator that is added is to be added here, or to have a test of its own."""
-    assert weft_list("ops") == {*MATRIX, *MESSAGES, "gat", "gatv2", *ELSEWHERE}
+    assert weft_list("ops") == {*MATRIX, *MESSAGES, *ELSEWHERE}
     known = {name.partition("=")[0] for name in weft_list("options")}
     here = known - {"f32", "f64", "f16", "bf16"} - set(OPTIONS)
-    assert here == {"basis", "blocks", "ragged", "split", "gqa", "dropout", "bi", "bj", "w", "page", "bias", "strip",
-                    "bsr", "dbsr", "sr_bcrs", "n_m", "gather", "gates", "b", "c", "g", "k", "structure"}
+    assert here == {"scores", "mask", "weights", "basis", "blocks", "ragged", "split", "gqa", "dropout", "bi", "bj", "w",
+                    "page", "bias", "strip", "bsr", "dbsr", "sr_bcrs", "n_m", "gather", "gates", "b", "c", "g", "k", "structure"}
 
 
 def weft_list(table):
