@@ -248,7 +248,7 @@ def type_of(name: str, x: Any) -> str:
         raise bad(name, "a NumPy array or a torch tensor", describe(x))
     found = type_name(x)
     if found is None:
-        raise bad(name, f"elements of {_KNOWN}", describe(x))
+        raise bad(name, f"elements of {_KNOWN}", x.dtype)
     return found
 
 
