@@ -12,8 +12,9 @@
  * Sizes are those of the program in this order too, each -1 if shapes tell it; or none at all.
  *
  * What was worked out for structure arrays is kept with arguments of the library, several for each
- * program.  A call finds its own by shapes, sizes and a hash of all elements of structure; the
- * library then compares the elements with its copies. */
+ * program.  A call finds its own by shapes, sizes and the structure: large tensors that are those of an
+ * earlier call, unchanged by torch's count, are known as such; of others the call hashes all elements,
+ * and the library compares them with its copies. */
 #include "shim.h"
 
 #include <stdio.h>
@@ -29,7 +30,9 @@ enum { BUCKETS = 1024, MOST_SITES = 16 };
 
 typedef struct Site { /* arguments for calls of these shapes, sizes and structure */
     weft_args *args;
+    uint64_t sizes;     /* hash of the sizes that were given */
     uint64_t structure; /* hash of its elements and of the sizes */
+    Held held[MOST_ARRAYS]; /* inputs that are structure */
     uint64_t used;      /* when */
     int64_t plans;      /* that it has made */
     bool known;         /* what follows is of the last run */
@@ -218,10 +221,18 @@ static weft_status compile(weft_ctx *ctx, Entry *e, char *copy)
     return s;
 }
 
+static void drop_held(Site *site)
+{
+    for (int i = 0; i < MOST_ARRAYS; i++)
+        held_drop(&site->held[i]);
+}
+
 static void close_site(Site *site)
 {
-    if (site != NULL)
-        weft_args_free(site->args);
+    if (site == NULL)
+        return;
+    drop_held(site);
+    weft_args_free(site->args);
     free(site);
 }
 
@@ -336,21 +347,44 @@ static uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
     return lane[0] ^ lane[0] >> 32;
 }
 
+/* The elements of an array with gaps, in C order, from dimension d on. */
+static uint64_t hash_strided(uint64_t h, const Plain *p, int d, const char *at)
+{
+    size_t bytes = type_bytes(p->type);
+
+    if (d == p->ndim)
+        return hash_bytes(h, at, bytes);
+    for (int64_t i = 0; i < p->shape[d]; i++)
+        h = hash_strided(h, p, d + 1, at + i * p->stride[d] * (int64_t)bytes);
+    return h;
+}
+
+static size_t bytes_of(const Plain *p)
+{
+    size_t n = type_bytes(p->type);
+
+    for (int k = 0; k < p->ndim; k++)
+        n *= (size_t)p->shape[k];
+    return n;
+}
+
+static uint64_t hash_sizes(const Call *c)
+{
+    return hash_bytes(1, c->size, (size_t)c->nsize * sizeof *c->size);
+}
+
 /* Of what a plan is made of, but for shapes. */
 static uint64_t hash_structure(const Entry *e, const Call *c)
 {
-    uint64_t h = hash_bytes(1, c->size, (size_t)c->nsize * sizeof *c->size);
-    int64_t elements;
+    uint64_t h = hash_sizes(c);
 
     for (int i = 0; i < e->nin; i++) {
         const Plain *p = &c->in[i];
 
         if (!e->structure[i])
             continue;
-        elements = 1;
-        for (int k = 0; k < p->ndim; k++)
-            elements *= p->shape[k];
-        h = hash_bytes(h + (uint64_t)p->type, p->data, (size_t)elements * type_bytes(p->type));
+        h += (uint64_t)p->type;
+        h = is_packed(p) ? hash_bytes(h, p->data, bytes_of(p)) : hash_strided(h, p, 0, p->data);
     }
     return h;
 }
@@ -388,6 +422,7 @@ static weft_status renew(Entry *e, Site *site, const Call *c)
 {
     weft_status s;
 
+    drop_held(site);
     weft_args_free(site->args);
     site->plans = 0;
     s = weft_args_new(e->prog, &site->args);
@@ -422,19 +457,57 @@ static Site *place_for_site(Entry *e)
     return e->site[e->nsite] == NULL ? NULL : e->site[e->nsite++];
 }
 
-static weft_status take_site(Entry *e, const Call *c, Site **out)
+/* Is the structure so large that to know it by its tensors is worth it? */
+static bool is_large(const Entry *e, const Call *c)
 {
-    uint64_t structure = hash_structure(e, c);
+    size_t n = 0;
+
+    for (int i = 0; i < e->nin; i++)
+        n += e->structure[i] ? bytes_of(&c->in[i]) : 0;
+    return n > HELD_LEAST;
+}
+
+static bool has_held(const Entry *e, const Site *site, const Call *c)
+{
+    for (int i = 0; i < e->nin; i++)
+        if (e->structure[i] && !held_is(&site->held[i], &c->in[i]))
+            return false;
+    return true;
+}
+
+/* The one whose structure are the very tensors of the call, unchanged.  NULL: none. */
+static Site *find_held(Entry *e, const Call *c)
+{
+    uint64_t sizes = hash_sizes(c);
+
+    for (int i = 0; i < e->nsite; i++)
+        if (e->site[i]->sizes == sizes && same_shapes(e->site[i], c) && has_held(e, e->site[i], c))
+            return e->site[i];
+    return NULL;
+}
+
+/* *held: its structure is bound, and the same. */
+static weft_status take_site(Entry *e, const Call *c, Site **out, bool *held)
+{
+    uint64_t structure;
     weft_status s = WEFT_OK;
 
-    *out = find_site(e, c, structure);
-    if (*out == NULL) {
-        *out = place_for_site(e);
-        if (*out == NULL)
-            return WEFT_E_NOMEM;
-        (*out)->known = false;
-        (*out)->structure = structure;
-        s = renew(e, *out, c);
+    *out = e->nstructure > 0 && is_large(e, c) ? find_held(e, c) : NULL;
+    *held = *out != NULL;
+    if (!*held) {
+        structure = hash_structure(e, c);
+        *out = find_site(e, c, structure);
+        if (e->nstructure > 0)
+            state_count_look();
+        if (*out == NULL) {
+            *out = place_for_site(e);
+            if (*out == NULL)
+                return WEFT_E_NOMEM;
+            (*out)->known = false;
+            (*out)->structure = structure;
+            (*out)->sizes = hash_sizes(c);
+            s = renew(e, *out, c);
+        }
     }
     (*out)->used = ++e->now;
     return s;
@@ -456,14 +529,16 @@ static weft_status learn_shapes(Entry *e, Site *site, const Call *c)
     return s;
 }
 
-static weft_status bind_inputs(Entry *e, Site *site, const Call *c)
+/* held: what is bound as structure stays, and is not read again. */
+static weft_status bind_inputs(Entry *e, Site *site, const Call *c, bool held)
 {
     bool same = same_shapes(site, c);
     weft_status s = same ? WEFT_OK : unbind(e, site);
 
     site->known = false;
     for (int i = 0; i < e->nin && s == WEFT_OK; i++)
-        s = bind(site->args, e->in[i], &c->in[i]);
+        if (!held || !e->structure[i])
+            s = bind(site->args, e->in[i], &c->in[i]);
     if (s == WEFT_OK && !same)
         s = learn_shapes(e, site, c);
     site->known = s == WEFT_OK;
@@ -518,6 +593,16 @@ uint64_t weft_torch_plans(void)
     return n;
 }
 
+/* After a run that has taken the structure of the call. */
+static void hold_structure(const Entry *e, Site *site, Call *c)
+{
+    if (!is_large(e, c))
+        return;
+    for (int i = 0; i < e->nin; i++)
+        if (e->structure[i])
+            held_set(&site->held[i], &c->in[i]);
+}
+
 static void count_plans(Site *site)
 {
     weft_plan plan;
@@ -532,6 +617,7 @@ static void run(Call *c, weft_ctx *ctx, const char *text)
 {
     Entry *e = find_entry(c, ctx, text);
     Site *site = NULL;
+    bool held = false;
     weft_status s;
 
     if (e == NULL)
@@ -544,15 +630,17 @@ static void run(Call *c, weft_ctx *ctx, const char *text)
                  arrays ? c->nin : c->nsize);
         return;
     }
-    s = take_site(e, c, &site);
+    s = take_site(e, c, &site, &held);
     if (s == WEFT_OK)
-        s = bind_inputs(e, site, c);
+        s = bind_inputs(e, site, c, held);
     if (s == WEFT_OK)
         s = bind_outputs(e, site, c);
     if (s == WEFT_OK)
         s = weft_kernel_run(e->kernel, site->args);
     if (s == WEFT_OK)
         count_plans(site);
+    if (s == WEFT_OK && !held)
+        hold_structure(e, site, c);
     if (s == WEFT_OK)
         s = take_later(e, site, c);
     if (s != WEFT_OK)

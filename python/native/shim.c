@@ -22,6 +22,9 @@ static struct {
     uint32_t threads; /* that the context was told last; 0: none yet */
     bool loaded;
     bool forked; /* this process is a child of the one that loaded the operators */
+    uint64_t looks;
+    AtenTensor **gone; /* tensors that are held no more, */
+    size_t ngone, room; /* for state_leave to free, which may take Python's lock */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static const struct {
@@ -51,6 +54,7 @@ static const struct {
     { "aoti_torch_empty_strided", offsetof(Shim, tensor_empty) },
     { "torch_parallel_for", offsetof(Shim, parallel_for) },
     { "torch_get_num_threads", offsetof(Shim, num_threads) },
+    { "aoti_torch_get_storage_size", offsetof(Shim, storage_size) },
 };
 
 static const char *const types[6] = { /* by weft_type */
@@ -84,6 +88,9 @@ static const char *find_functions(void *torch, void *c10)
         shim.dtype[i] = get();
     }
     put(&shim.from_blob, dlsym(torch, "torch_from_blob")); /* torch 2.10 has none */
+    /* The interface in C does not tell versions: at::TensorBase::_version, at::native::is_inference. */
+    put(&shim.version, dlsym(torch, "_ZNK2at10TensorBase8_versionEv"));
+    put(&shim.is_inference, dlsym(torch, "_ZN2at6native12is_inferenceERKNS_6TensorE"));
     /* The interface in C has no way to raise an error: c10::detail::torchCheckFail. */
     fn = c10 == NULL ? NULL : dlsym(c10, "_ZN3c106detail14torchCheckFailEPKcS2_jS2_");
     put(&shim.fail, fn);
@@ -101,6 +108,7 @@ static const struct {
       op_conv },
     { "conv_raw(Tensor[] arrays, Tensor rows, Tensor cols, SymInt nodes, str task) -> Tensor[]",
       "conv_raw", op_conv },
+    { "coo_rows(Tensor row, Tensor col, SymInt rows) -> Tensor[]", "coo_rows", op_coo_rows },
 };
 
 static const char *register_ops(void)
@@ -237,7 +245,7 @@ void weft_torch_drop(const char *spec)
     if (pthread_mutex_trylock(&state.lock) != 0)
         return;
     free_dropped();
-    pthread_mutex_unlock(&state.lock);
+    state_leave();
 }
 
 weft_ctx *state_enter(void)
@@ -258,7 +266,81 @@ weft_ctx *state_enter(void)
 
 void state_leave(void)
 {
+    AtenTensor **gone = state.gone;
+    size_t n = state.ngone;
+
+    state.gone = NULL;
+    state.ngone = state.room = 0;
     pthread_mutex_unlock(&state.lock);
+    for (size_t i = 0; i < n; i++)
+        shim.tensor_delete(gone[i]);
+    free(gone);
+}
+
+void state_count_look(void)
+{
+    state.looks++;
+}
+
+uint64_t weft_torch_looks(void)
+{
+    uint64_t n;
+
+    (void)state_enter();
+    n = state.looks;
+    state_leave();
+    return n;
+}
+
+/* Without memory for the list the tensor is lost, which is better than to wait for a lock here. */
+void held_drop(Held *h)
+{
+    AtenTensor **more = state.gone;
+
+    if (h->handle != NULL && state.ngone == state.room) {
+        state.room = state.room * 2 + 16;
+        more = realloc(state.gone, state.room * sizeof *more);
+        if (more == NULL)
+            state.room = state.ngone;
+        else
+            state.gone = more;
+    }
+    if (h->handle != NULL && more != NULL)
+        state.gone[state.ngone++] = h->handle;
+    *h = (Held){ .handle = NULL };
+}
+
+bool is_packed(const Plain *p)
+{
+    int64_t n = 1;
+
+    for (int i = p->ndim - 1; i >= 0; i--) {
+        if (p->shape[i] != 1 && p->stride[i] != n)
+            return false;
+        n *= p->shape[i];
+    }
+    return true;
+}
+
+bool held_is(const Held *h, const Plain *p)
+{
+    return h->handle != NULL && h->data == p->data && h->type == p->type && is_packed(p) &&
+           !shim.is_inference(p->handle) && shim.version(h->handle) == h->version &&
+           shim.version(p->handle) == h->version;
+}
+
+void held_set(Held *h, Plain *p)
+{
+    int64_t bytes = (int64_t)type_bytes(p->type), storage = 0;
+
+    held_drop(h);
+    for (int i = 0; i < p->ndim; i++)
+        bytes *= p->shape[i];
+    if (shim.version == NULL || shim.is_inference == NULL || !is_packed(p) ||
+        shim.is_inference(p->handle) || shim.storage_size(p->handle, &storage) != 0 || storage > 4 * bytes)
+        return;
+    *h = (Held){ p->handle, p->data, p->type, shim.version(p->handle) };
+    p->handle = NULL;
 }
 
 void op_fail(const char *message)

@@ -56,6 +56,11 @@ typedef struct Shim {
     int32_t (*parallel_for)(int64_t begin, int64_t end, int64_t grain,
                             void (*fn)(int64_t begin, int64_t end, void *), void *);
     int32_t (*num_threads)(uint32_t *out);
+    int32_t (*storage_size)(AtenTensor *, int64_t *out); /* bytes */
+    /* How often torch has seen the elements change; not for tensors of inference mode, which do not
+     * count.  NULL: this torch does not export the two functions. */
+    int64_t (*version)(const AtenTensor *);
+    bool (*is_inference)(const AtenTensor *);
     /* C++'s throw, with a message; it does not return */
     void (*fail)(const char *function, const char *file, uint32_t line, const char *message);
     int32_t dtype[6]; /* by weft_type */
@@ -75,12 +80,35 @@ typedef struct Plain {
     weft_type type;
 } Plain;
 
+/* A tensor whose elements were looked at.  It is kept alive, so that another tensor at the same address
+ * shares its memory, and torch's count of changes tells whether the elements are the same. */
+typedef struct Held {
+    AtenTensor *handle; /* owned; NULL: none */
+    const void *data;
+    weft_type type;
+    int64_t version;
+} Held;
+
+/* Arrays of at most this many bytes are compared in whole, which sees changes that torch does not
+ * count too: those through NumPy and Tensor.data. */
+enum { HELD_LEAST = 1 << 15 };
+
+/* Has the tensor the memory of the one that is held, without gaps and with no change since?  Shapes
+ * are for the caller to compare. */
+bool held_is(const Held *h, const Plain *p);
+/* Holds the tensor in place of the one before; its data stays valid, its handle is no longer of *p.
+ * Holds nothing where torch does not count changes, where elements have gaps, and where a large
+ * storage would live for a part of it. */
+void held_set(Held *h, Plain *p);
+void held_drop(Held *h);
+
 /* Takes `handle` over, with its strides.  False: torch refused, or a type that the library has not;
  * then *why says so. */
 bool plain_take(AtenTensor *handle, Plain *out, const char **why);
 /* The same without gaps: a copy, where there are some.  NULL, or what is wrong. */
 const char *plain_pack(Plain *p, int n);
 size_t type_bytes(weft_type type); /* of an element */
+bool is_packed(const Plain *p);    /* its elements are in C order without gaps */
 bool plain_new(weft_type type, int ndim, const int64_t *shape, Plain *out);
 void plain_free(Plain *p, int n);
 /* The tensors of a list, which goes; how many is added to *count.  NULL, or what is wrong;
@@ -101,6 +129,9 @@ void state_leave(void);
 WEFT_API void weft_torch_drop(const char *spec);
 /* How many times weft::run has worked out what it keeps for the structure of its arguments. */
 WEFT_API uint64_t weft_torch_plans(void);
+/* How many calls of both operators had to read the structure to find what is kept for it. */
+WEFT_API uint64_t weft_torch_looks(void);
+void state_count_look(void); /* between state_enter and state_leave */
 /* run.c, conv.c: frees the kernels of a problem, of any type of elements. */
 void run_drop(const char *spec);
 void conv_drop(const char *spec);
@@ -121,6 +152,6 @@ WEFT_API uint64_t weft_torch_pool(int64_t most);
 /* Asks for pages of 2 MB where some fit into the array. */
 WEFT_API void weft_torch_large(void *data, uint64_t bytes);
 
-Op op_run, op_conv; /* run.c, conv.c */
+Op op_run, op_conv, op_coo_rows; /* run.c, conv.c, rows.c */
 
 #endif

@@ -6,17 +6,14 @@ are checked, and operands seen as blocks."""
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from . import _check, _lib, masks
 from ._lib import check, lib
-from ._program import Kernel, Program
-from ._sparse import _numpy_type, _torch_type, bad, describe, is_torch
-
-_KNOWN = "float16, bfloat16, float32 or float64"
+from ._program import kernel_of
+from ._sparse import bad, cast, describe, is_torch, type_of
 
 
 class _Shape(NamedTuple):
@@ -40,21 +37,19 @@ def _operand(name: str, x: Any, like: Any = None) -> Tuple[Any, str]:
             raise bad(name, "a tensor on the CPU", f"one on {x.device}")
         if str(x.layout) != "torch.strided":
             raise bad(name, "a dense tensor", f"one of {x.layout}")
-        type_name = _torch_type(x)
     else:
         x = _check.array(name, x)
-        type_name = _numpy_type(x)
     if like is not None and is_torch(x) != is_torch(like):
         raise bad(name, "a tensor, as q is" if is_torch(like) else "an array, as q is", describe(x))
-    if type_name is None:
-        raise bad(name, f"elements of {_KNOWN}", x.dtype)
+    kind = type_of(name, x)
     if x.ndim not in (3, 4):
         raise bad(name, "[batch, heads, tokens, dim] or [heads, tokens, dim]",
                   f"{x.ndim} dimensions, {tuple(x.shape)}")
-    return x, type_name
+    return x, kind
 
 
 def _shape(q: Any, k: Any, v: Any, enable_gqa: bool) -> Tuple[Any, Any, Any, _Shape]:
+    q, k, v = cast(q, k, v)
     q, type_name = _operand("q", q)
     k, k_type = _operand("k", k, q)
     v, v_type = _operand("v", v, q)
@@ -80,7 +75,7 @@ def _shape(q: Any, k: Any, v: Any, enable_gqa: bool) -> Tuple[Any, Any, Any, _Sh
     return q, k, v, _Shape(math.prod(batch), heads, kv, n, m, d, dv, type_name, (*batch, heads, n, dv))
 
 
-def _lengths(lengths: Any, s: _Shape) -> Tuple[Optional[np.ndarray], Optional[np.ndarray]]:
+def lengths_of(lengths: Any, s: _Shape) -> Tuple[Optional[np.ndarray], Optional[np.ndarray]]:
     """Queries and keys of each batch."""
     if lengths is None:
         return None, None
@@ -98,26 +93,31 @@ def _lengths(lengths: Any, s: _Shape) -> Tuple[Optional[np.ndarray], Optional[np
     return made[0], made[1]
 
 
-def _hashes(seed: int, shape: Tuple[int, ...]) -> np.ndarray:
+def hashes(seed: int, shape: Tuple[int, ...]) -> np.ndarray:
     made = np.empty(shape, np.int64)
     with _lib.lock:
         check(lib.weft_mask_random(_lib.context(), seed, made.size, made.ctypes.data))
     return made
 
 
-def _dropout(dropout: Any, seed: Any, s: _Shape, plan: masks.Plan) -> Dict[str, Any]:
-    p, number = _check.real("dropout", dropout), _check.integer("seed", seed, 0)
+def _probability(dropout: Any) -> float:
+    p = _check.real("dropout", dropout)
     if not 0 <= p < 1:
         raise bad("dropout", "a probability from 0 to less than 1", p)
+    return p
+
+
+def _dropout(p: float, seed: Any, s: _Shape, plan: masks.Plan) -> Dict[str, Any]:
+    number = _check.integer("seed", seed, 0)
     if p == 0:
         return {}
     rows, cols = s.batch * s.heads * plan.tiles, (s.batch * s.kv, plan.blocks, masks.BLOCK)
-    return {"HQ": _hashes(2 * number, (rows, masks.TILE)), "HK": _hashes(2 * number + 1, cols),
+    return {"HQ": hashes(2 * number, (rows, masks.TILE)), "HK": hashes(2 * number + 1, cols),
             "limit": np.array(round((1 - p) * (1 << 31)), np.int64),
             "keep": np.array(1 / (1 - p), masks.dtype(s.type))}
 
 
-def _spec(s: _Shape, plan: masks.Plan, ragged: bool, dropout: bool) -> str:
+def spec_of(s: _Shape, plan: Any, ragged: bool, dropout: bool) -> str:
     words = [f"attention:{s.type}:w={plan.w}:d={s.d}:dv={s.dv}"]
     words += ["ragged"] if ragged else []
     words += ["split"] if plan.split else []
@@ -126,26 +126,24 @@ def _spec(s: _Shape, plan: masks.Plan, ragged: bool, dropout: bool) -> str:
     return ":".join(words)
 
 
-@lru_cache(maxsize=64)
-def _kernel(spec: str) -> Kernel:
-    return Program.op(spec).compile()
+class Form(NamedTuple):
+    """How the program has operands: whether in tokens instead of whole blocks, shapes of q, k and v, and sizes."""
+
+    ragged: bool
+    q: Tuple[int, ...]
+    k: Tuple[int, ...]
+    v: Tuple[int, ...]
+    sizes: Dict[str, int]
 
 
-@lru_cache(maxsize=64)
-def _operator(spec: str) -> Any:
-    from .torch import operator
-
-    return operator(spec)
-
-
-def _run(spec: str, q: Any, arrays: Dict[str, Any], plan: Dict[str, Any]) -> Any:
-    """plan: arrays that are kept, as q is; the others are tensors, NumPy arrays and sizes."""
-    if not is_torch(q):
-        return _kernel(spec)({**arrays, **plan})
-    import torch
-
-    made = {k: torch.tensor(x) if isinstance(x, np.ndarray) else x for k, x in arrays.items()}
-    return _operator(spec)({**made, **plan})
+def form_of(s: _Shape, plan: Any, lengths: bool) -> Form:
+    copies, keys = s.batch * s.heads, s.batch * s.kv
+    if lengths or s.n % masks.TILE != 0 or s.m % masks.BLOCK != 0:
+        cols: Tuple[int, ...] = (keys, s.m)
+        return Form(True, (copies, s.n, s.d), (*cols, s.d), (*cols, s.dv), {"heads": copies, "n": s.n, "m": s.m})
+    cols = (keys, plan.blocks, masks.BLOCK)
+    return Form(False, (copies * plan.tiles, masks.TILE, s.d), (*cols, s.d), (*cols, s.dv),
+                {"heads": copies, "nq": plan.tiles, "nk": plan.blocks})
 
 
 def attention(q: Any, k: Any, v: Any, mask: Any = None, *, scale: Optional[float] = None,
@@ -161,35 +159,39 @@ def attention(q: Any, k: Any, v: Any, mask: Any = None, *, scale: Optional[float
     looked at, and results there are zeros.
     enable_gqa: k and v may have fewer heads, which divide those of q."""
     q, k, v, s = _shape(q, k, v, enable_gqa)
-    mask = masks.full(s.n, s.m) if mask is None else masks.of(mask)
-    if mask.shape != (s.n, s.m):
+    mask = None if mask is None else masks.of(mask)
+    if mask is not None and mask.shape != (s.n, s.m):
         raise bad("mask", f"{s.n} x {s.m}, as q and k have tokens", f"{mask.shape[0]} x {mask.shape[1]}")
     factor = 1 / math.sqrt(s.d) if scale is None else _check.real("scale", scale)
-    lq, lk = _lengths(lengths, s)
-    copies, bi = s.batch * s.heads, masks.TILE
-    if copies == 0 or s.n == 0:
+    p = _probability(dropout)
+    if s.batch * s.heads == 0 or s.n == 0:
         return q.new_zeros(s.out) if is_torch(q) else np.zeros(s.out, q.dtype)
-    ragged = lq is not None or s.n % bi != 0 or s.m % masks.BLOCK != 0
-    plan = mask.plan(copies, s.type, *(None if x is None else np.repeat(x, s.heads) for x in (lq, lk)))
-    kept = plan.tensors() if is_torch(q) else plan.arrays
-    arrays = {**_dropout(dropout, seed, s, plan), "C": np.array(factor, masks.dtype(s.type)),
-              "heads": copies, "np": kept["X"].shape[0]}
-    rows, cols = (s.batch * s.heads, s.n), (s.batch * s.kv, s.m)
-    if ragged:
+    if is_torch(q):
+        from . import _torch_attention
+
+        seed = seed if is_torch(seed) else _check.integer("seed", seed, 0)
+        return _torch_attention.attention(q, k, v, s, mask, factor, p, seed, lengths)
+    return _on_arrays(q, k, v, s, masks.full(s.n, s.m) if mask is None else mask, factor, p, seed, lengths)
+
+
+def _on_arrays(q: Any, k: Any, v: Any, s: _Shape, mask: masks.Mask, factor: float, p: float, seed: Any,
+               lengths: Any) -> np.ndarray:
+    lq, lk = lengths_of(lengths, s)
+    plan = mask.plan(s.batch * s.heads, s.type, *(None if x is None else np.repeat(x, s.heads) for x in (lq, lk)))
+    form = form_of(s, plan, lq is not None)
+    arrays = {**_dropout(p, seed, s, plan), "C": np.array(factor, masks.dtype(s.type)), **form.sizes,
+              "np": plan.arrays["X"].shape[0]}
+    if form.ragged:
         full = (np.full(s.batch, s.n), np.full(s.batch, s.m))
         arrays["lq"] = np.repeat(full[0] if lq is None else lq, s.heads)
         arrays["lk"] = np.repeat(full[1] if lk is None else lk, s.kv)
-        arrays.update(n=s.n, m=s.m)
-    else:
-        arrays.update(nq=plan.tiles, nk=plan.blocks)
-        rows, cols = (s.batch * s.heads * plan.tiles, bi), (s.batch * s.kv, plan.blocks, masks.BLOCK)
     if plan.split:
-        arrays["pieces"] = kept["P.row"].shape[0]
-    arrays.update(Q=q.reshape(*rows, s.d), Kk=k.reshape(*cols, s.d), V=v.reshape(*cols, s.dv))
-    return _run(_spec(s, plan, ragged, "HQ" in arrays), q, arrays, kept).reshape(s.out)
+        arrays["pieces"] = plan.arrays["P.row"].shape[0]
+    arrays.update(Q=q.reshape(form.q), Kk=k.reshape(form.k), V=v.reshape(form.v), **plan.arrays)
+    return kernel_of(spec_of(s, plan, form.ragged, p > 0), mask.number)(arrays).reshape(s.out)
 
 
-def _pages(table: Any, lengths: Any, batch: int, npages: int, page: int) -> Dict[str, np.ndarray]:
+def pages(table: Any, lengths: Any, batch: int, npages: int, page: int) -> Dict[str, np.ndarray]:
     """The pages of each sequence up to its length, and the tokens of each page, as rows."""
     table, lengths = (np.asarray(x.detach().numpy() if is_torch(x) else x) for x in (table, lengths))
     if table.ndim != 2 or len(table) != batch or table.dtype.kind not in "iu":
@@ -239,7 +241,13 @@ def paged_attention(q: Any, k_cache: Any, v_cache: Any, block_table: Any, length
                   f"{kv} heads, pages of {page}")
     dv, factor = v_cache.shape[3], 1 / math.sqrt(d) if scale is None else _check.real("scale", scale)
     spec = f"paged_attention:{type_name}:heads={kv}:groups={heads // kv}:d={d}:dv={dv}:page={page}"
-    arrays = {**_pages(block_table, lengths, batch, npages, page), "Q": q.reshape(batch, kv, heads // kv, d),
-              "Kc": k_cache, "Vc": v_cache, "C": np.array(factor, masks.dtype(type_name)), "nseq": batch,
-              "npages": npages}
-    return _run(spec, q, arrays, {}).reshape(batch, heads, dv)
+    arrays = {"Q": q.reshape(batch, kv, heads // kv, d), "Kc": k_cache, "Vc": v_cache}
+    sizes = {"nseq": batch, "npages": npages}
+    if is_torch(q):
+        from . import _torch_attention
+
+        z = _torch_attention.paged(spec, arrays, sizes, block_table, lengths, page, factor, type_name)
+    else:
+        z = kernel_of(spec)({**arrays, **sizes, **pages(block_table, lengths, batch, npages, page),
+                             "C": np.array(factor, masks.dtype(type_name))})
+    return z.reshape(batch, heads, dv)

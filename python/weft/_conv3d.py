@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from ctypes import POINTER, byref, c_int32, c_int64, cast
-from typing import Any, Dict, Optional, Sequence, Tuple, Union
+from typing import Any, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import _array, _check, _lib
 from ._lib import check, lib
-from ._program import Kernel, Program
-from ._sparse import bad, dense, describe, is_torch
+from ._program import kernel_of, new_number
+from ._sparse import bad, dense, describe, is_torch, tensors_of, untransformed
 
 Three = Union[int, Sequence[int]]
 _STRUCTURE = {"G.start": "group_start", "G.d": "offset", "E.start": "pair_start", "E.r": "row",
@@ -37,30 +37,30 @@ class KernelMap:
     n_in, n_out: voxels; pairs: how many (offset, input, output) there are; kernel_size; shape: of the
     output grid, or None; coords: (n_out, 4), those of the outputs; in_coords: those of the inputs."""
 
-    def __init__(self, made: _lib.KernelMap, kernel_size: Tuple[int, int, int], in_coords: Any,
-                 coords: Any, shape: Optional[tuple], in_shape: Optional[tuple]):
-        self.n_in, self.n_out, self.pairs = made.n_in, made.n_out, made.pairs
-        self.strip, self.strips, self.groups = made.strip, made.strips, made.groups
-        self.kernel_size, self.offsets = kernel_size, made.offsets
+    def __init__(self, arrays: Any, n_in: int, n_out: int, strip: int, kernel_size: Tuple[int, int, int],
+                 in_coords: Any, coords: Any, shape: Optional[tuple], in_shape: Optional[tuple], traced: bool = False):
+        """arrays: by the names of the operator, of NumPy; traced: tensors of code that torch traces."""
+        self.n_in, self.n_out, self.pairs = n_in, n_out, arrays["E.v"].shape[0]
+        self.strip, self.strips, self.groups = strip, arrays["G.start"].shape[0] - 1, arrays["G.d"].shape[0]
+        self.kernel_size, self.offsets = kernel_size, kernel_size[0] * kernel_size[1] * kernel_size[2]
         self.in_coords, self.coords, self.shape, self.in_shape = in_coords, coords, shape, in_shape
-        sizes = (made.strips + 1, made.groups, made.groups + 1, made.pairs, made.pairs)
-        self.arrays = {name: _copy(getattr(made, field), n, c_int32)
-                       for (name, field), n in zip(_STRUCTURE.items(), sizes)}
+        self.arrays, self._tensors = (None, arrays) if traced else (arrays, None)
+        self.number = 0 if traced else new_number()
         self._inverse: Optional[KernelMap] = None
-        self._kernels: Dict[str, Kernel] = {}
-        self._tensors: Optional[dict] = None
+
+    def _turned(self, arrays: Any, traced: bool) -> "KernelMap":
+        return KernelMap(arrays, self.n_out, self.n_in, self.strip, self.kernel_size, self.coords, self.in_coords,
+                         self.in_shape, self.shape, traced)
 
     def inverse(self) -> "KernelMap":
         """The same pairs from outputs to inputs, at the same offsets of the kernel."""
         if self._inverse is None:
-            given, made = _lib.KernelMap(self.n_in, self.n_out, self.offsets, self.strip, self.strips,
-                                         self.groups, self.pairs), _lib.KernelMap()
-            for name, field in _STRUCTURE.items():
-                setattr(given, field, self.arrays[name].ctypes.data)
-            with _lib.lock:
-                check(lib.weft_kernel_map_turn(_lib.context(), byref(given), byref(made)))
-                self._inverse = KernelMap(made, self.kernel_size, self.coords, self.in_coords,
-                                          self.in_shape, self.shape)
+            if self.arrays is None:
+                from . import _torch_conv3d
+
+                self._inverse = self._turned(_torch_conv3d.turned(self), True)
+            else:
+                self._inverse = self._turned(turn(self.arrays, self.n_in, self.n_out, self.offsets, self.strip), False)
             self._inverse._inverse = self
         return self._inverse
 
@@ -74,13 +74,14 @@ class KernelMap:
     def tensors(self) -> dict:
         """The structure arrays as tensors of torch, made once."""
         if self._tensors is None:
-            import torch
-
-            self._tensors = {name: torch.tensor(array) for name, array in self.arrays.items()}
+            self._tensors = tensors_of(self.arrays)
         return self._tensors
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_kernels": {}, "_tensors": None, "_inverse": None}
+        return {**self.__dict__, "_tensors": None, "_inverse": None, "number": 0}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state, number=new_number())
 
     def __deepcopy__(self, memo: Any) -> "KernelMap":
         return self  # nothing in it changes
@@ -88,6 +89,23 @@ class KernelMap:
     def __repr__(self) -> str:
         k = "x".join(map(str, self.kernel_size))
         return f"<weft.KernelMap {k}: {self.n_in} to {self.n_out} voxels, {self.pairs} pairs>"
+
+
+def turn(arrays: Any, n_in: int, n_out: int, offsets: int, strip: int) -> dict:
+    """weft_kernel_map_turn: the structure arrays from outputs to inputs."""
+    given = _lib.KernelMap(n_in, n_out, offsets, strip, len(arrays["G.start"]) - 1, len(arrays["G.d"]),
+                           len(arrays["E.v"]))
+    made = _lib.KernelMap()
+    for name, field in _STRUCTURE.items():
+        setattr(given, field, arrays[name].ctypes.data)
+    with _lib.lock:
+        check(lib.weft_kernel_map_turn(_lib.context(), byref(given), byref(made)))
+        return _arrays(made)
+
+
+def _arrays(made: _lib.KernelMap) -> dict:
+    sizes = (made.strips + 1, made.groups, made.groups + 1, made.pairs, made.pairs)
+    return {name: _copy(getattr(made, field), n, c_int32) for (name, field), n in zip(_STRUCTURE.items(), sizes)}
 
 
 def _copy(address: Optional[int], n: int, ctype: Any) -> np.ndarray:
@@ -100,7 +118,7 @@ def _copy(address: Optional[int], n: int, ctype: Any) -> np.ndarray:
 
 
 def _coordinates(coords: Any) -> np.ndarray:
-    array = coords.detach().cpu().numpy() if is_torch(coords) else _check.array("coords", coords)
+    array = _check.array("coords", coords)
     if array.ndim != 2 or array.shape[1] != 4:
         raise bad("coords", "a row for each voxel: batch index and three coordinates, shape (n, 4)",
                   f"shape {array.shape}")
@@ -122,29 +140,53 @@ def kernel_map(coords: Any, kernel_size: Three = 3, stride: Three = 1, padding: 
     subm=True: outputs are the inputs, kernel_size and dilation alone count.  Otherwise outputs are all
     places that an input reaches, in order of batch index and coordinates; transposed=True exchanges the
     roles of the two.  shape: of the grid; without it there is no border, and coordinates may be negative."""
-    array = _coordinates(coords)
     if subm and transposed:
         raise bad("subm", "False with transposed=True", "True")
     if subm and triple("stride", stride, 1) != (1, 1, 1):
         raise bad("stride", "1 for a submanifold convolution; give subm=False", stride)
     size = triple("kernel_size", kernel_size, 1)
     grid = (0, 0, 0) if shape is None else triple("shape", shape, 1)
-    given = _lib.Voxels(n=len(array), type=_array.type_code("i64" if array.dtype == np.int64 else "i32"),
-                        coord=array.ctypes.data, kind=0 if subm else 2 if transposed else 1,
-                        batch=0 if batch_size is None else _check.integer("batch_size", batch_size, 1))
-    for field, value in (("shape", grid), ("kernel", size), ("stride", triple("stride", stride, 1)),
-                         ("padding", triple("padding", padding)), ("dilation", triple("dilation", dilation, 1)),
-                         ("extra", triple("output_padding", output_padding))):
+    settings = (grid, size, triple("stride", stride, 1), triple("padding", padding), triple("dilation", dilation, 1),
+                triple("output_padding", output_padding))
+    kind = 0 if subm else 2 if transposed else 1
+    batch = 0 if batch_size is None else _check.integer("batch_size", batch_size, 1)
+    if is_torch(coords):
+        from . import _torch_conv3d
+
+        if _torch_conv3d.is_traced():
+            return _torch_conv3d.traced_map(coords, kind, settings, batch)
+        with untransformed():
+            made = make(_coordinates(coords.detach().cpu().numpy()), kind, settings, batch)
+            places = coords if subm else coords.new_tensor(made.coords)
+    else:
+        made = make(_coordinates(coords), kind, settings, batch)
+        places = coords if subm else made.coords
+    grids = (None, None) if shape is None else (made.shape, grid)
+    return KernelMap(made.arrays, len(coords), len(places), STRIP, size, coords, places, *grids)
+
+
+STRIP = 512  # outputs of a strip: the library's default
+
+
+class Made(NamedTuple):
+    arrays: dict
+    coords: Optional[np.ndarray]  # of outputs, where they are not the inputs
+    shape: Tuple[int, int, int]
+
+
+def make(coords: np.ndarray, kind: int, settings: Sequence[Sequence[int]], batch: int) -> Made:
+    """weft_kernel_map_make.  settings: triples, in the order of `fields`."""
+    fields = ("shape", "kernel", "stride", "padding", "dilation", "extra")
+    given = _lib.Voxels(n=len(coords), type=_array.type_code("i64" if coords.dtype == np.int64 else "i32"),
+                        coord=coords.ctypes.data, kind=kind, batch=batch)
+    for field, value in zip(fields, settings):
         getattr(given, field)[:] = value
     made = _lib.KernelMap()
     with _lib.lock:
         check(lib.weft_kernel_map_make(_lib.context(), byref(given), byref(made)))
-        places = coords
-        if not subm:
-            places = _copy(made.coord, 4 * made.n_out, c_int64).reshape(-1, 4).astype(array.dtype)
-            places = coords.new_tensor(places) if is_torch(coords) else places
-        grids = (None, None) if shape is None else (tuple(made.shape), grid)
-        return KernelMap(made, size, coords, places, *grids)
+        places = None if kind == 0 else \
+            _copy(made.coord, 4 * made.n_out, c_int64).reshape(-1, 4).astype(coords.dtype)
+        return Made(_arrays(made), places, tuple(made.shape))
 
 
 def _spec(type: str, offsets: int, ci: int, co: int, bias: bool, strip: int) -> str:
@@ -192,10 +234,7 @@ def conv3d(x: Any, weight: Any, kernel_map: KernelMap, bias: Any = None) -> Any:
                     tuple(p[1] for p in parts))
     m, (co, ci) = kernel_map, (shapes[1][0], shapes[1][-1])
     spec = _spec(parts[0][1], m.offsets, ci, co, bias is not None, m.strip)
-    kernel = m._kernels.get(spec)
-    if kernel is None:
-        kernel = m._kernels[spec] = Program.op(spec).compile()
     arrays = {"X": parts[0][0], "W": parts[1][0].reshape(co, m.offsets, ci), **m.arrays}
     if bias is not None:
         arrays["B"] = parts[2][0]
-    return kernel(arrays, strips=m.strips, vin=m.n_in).reshape(-1, co)[:m.n_out]
+    return kernel_of(spec, m.number)(arrays, strips=m.strips, vin=m.n_in).reshape(-1, co)[:m.n_out]

@@ -9,9 +9,9 @@ from typing import Any, Dict, NamedTuple, Tuple
 
 import numpy as np
 
-from ._sparse import bad, describe, is_torch
-from ._weights import _run, _type_of
-from ._ops import _kernel
+from ._program import kernel_of
+from ._sparse import bad, describe, is_torch, type_of
+from ._weights import _run
 
 
 class _Csr(NamedTuple):
@@ -67,18 +67,18 @@ def _structure(name: str, m: _Csr, axis: str, coord: str) -> Dict[str, Any]:
 
 
 def _result(op: str, arrays: Dict[str, Any], a: _Csr, b: _Csr, sizes: Dict[str, int], like: Any) -> Any:
-    kind = _type_of("A", a.values)
-    if _type_of("B", b.values) != kind:
+    kind = type_of("A", a.values)
+    if type_of("B", b.values) != kind:
         raise bad("B", f"elements of {a.values.dtype}, as A has", b.values.dtype)
     shape = (sizes["m"], sizes["n"])
     if not is_torch(like):
-        got = _kernel(f"{op}:{kind}")({"A": a.values, "B": b.values, **arrays}, **sizes)
+        got = kernel_of(f"{op}:{kind}")({"A": a.values, "B": b.values, **arrays}, **sizes)
         return type(like)((got["C"], got["U.coord"], got["U.start"]), shape=shape)
     torch = sys.modules["torch"]
     places = {k: v.numpy() for k, v in arrays.items()}
     if op == "sparse_mul":
         places["B"] = np.ones(len(b.col), np.float32)
-    made = _kernel(f"{op}:structure")(places, **sizes)
+    made = kernel_of(f"{op}:structure")(places, **sizes)
     start, col = (torch.from_numpy(made[k].astype(np.int64)) for k in ("U.start", "U.coord"))
     values = _run(f"{op}:{kind}:values", {"A": a.values, "B": b.values, **arrays, "U.start": start,
                                           "U.coord": col}, **sizes)

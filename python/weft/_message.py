@@ -10,31 +10,20 @@ from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
-from . import _edges, _lib, _ops, _sparse
+from . import _edges, _lib
 from ._edges import Rows, Tiles
-from ._sparse import bad, describe, is_torch
+from ._program import kernel_of
+from ._sparse import bad, cast, describe, is_torch, type_of
 
 _BINARY = ("add", "sub", "mul", "div", "dot")
 MESSAGES = ("copy_u", "copy_e", *[f"{a}_{op}_{b}" for a in "uve" for op in _BINARY for b in "uve" if a != b])
 _REDUCES = {"sum": "", "add": "", "mean": ":mean", "max": ":max", "min": ":min", None: ":edges"}
 
 
-def _type(x: Any, name: str) -> str:
-    if is_torch(x):
-        found = _sparse._torch_type(x)
-    elif isinstance(x, np.ndarray):
-        found = _sparse._numpy_type(x)
-    else:
-        raise bad(name, "a NumPy array or a torch tensor", describe(x))
-    if found is None:
-        raise bad(name, f"elements of {_sparse._KNOWN}", describe(x))
-    return found
-
-
 def _types(operands: Dict[str, Any]) -> Tuple[str, bool]:
     """The type of all operands, and whether they are tensors."""
     given = {name: x for name, x in operands.items() if x is not None}
-    kinds = {name: _type(x, name) for name, x in given.items()}
+    kinds = {name: type_of(name, x) for name, x in given.items()}
     first = next(iter(kinds))
     for name, kind in kinds.items():
         if kind != kinds[first]:
@@ -48,7 +37,7 @@ def _run(spec: str, arrays: Dict[str, Any], torch: bool) -> Any:
 
         return call(spec, arrays, **{k: v for k, v in arrays.items() if k == "ne"})
     with _lib.lock:
-        return _ops._kernel(spec)(**{name: x for name, x in arrays.items()})
+        return kernel_of(spec)(**{name: x for name, x in arrays.items()})
 
 
 def _structure(r: Rows) -> Dict[str, Any]:
@@ -96,6 +85,7 @@ def message(graph: Any, message: str, reduce: Optional[str] = "sum", *, u: Any =
         raise bad("reduce", "sum, mean, max, min or None", repr(reduce))
     if arg and reduce not in ("max", "min"):
         raise bad("arg", "it with max or min only", reduce)
+    u, v, e = cast(u, v, e)
     given = {"u": u, "v": v, "e": e}
     wanted = [c for c in message.split("_") if c in given]
     for name, x in given.items():
@@ -165,6 +155,8 @@ def _slope(slope: float, like: Any) -> Any:
 
 def _attend(op: str, graph: Any, operands: Dict[str, Any], slope: float, G: Any, F: Any, weights: bool,
             loops: int) -> Any:
+    *values, G, F = cast(*operands.values(), G, F)
+    operands = dict(zip(operands, values))
     X, L = operands["X"], operands["L"]
     type, torch = _types({**operands, "G": G, "F": F})
     if X.ndim != 3:
@@ -236,6 +228,7 @@ def rgms(tiles: Tiles, X: Any, W: Any, reduce: str = "sum", *, comp: Any = None,
     words = {"sum": "", "add": "", "mean": ":mean", "max": ":max"}
     if reduce not in words:
         raise bad("reduce", "sum, mean or max", repr(reduce))
+    X, W, comp, weights = cast(X, W, comp, weights)
     type, torch = _types({"X": X, "W": W, "comp": comp, "weights": weights})
     blocks = W.ndim == 4
     nb, ci, co = W.shape[1:] if blocks else (1, *W.shape[-2:])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Optional, Tuple
 import numpy as np
 import torch
 
-from . import _graph
+from . import _graph, _torch_edges
 from ._sparse import bad, describe, is_torch, untransformed
 from ._torch_ad import is_traced
 
@@ -130,12 +130,10 @@ def sort(p: Parts, columns: bool) -> Tuple[torch.Tensor, torch.Tensor, Optional[
     """Starts of rows, columns, and the places that entries had; None: the same."""
     row, col = ends(p)
     major, minor = (col, row) if columns else (row, col)
-    count = major.new_zeros(p.shape[columns] + 1)
-    start = count.scatter_add(0, major.long() + 1, torch.ones_like(major)).cumsum(0, dtype=count.dtype)
+    start, index, order = _torch_edges.by_row(major, minor, p.shape[columns])
     if not is_traced() and bool((major[1:] >= major[:-1]).all()):
         return start, minor, None
-    order = torch.argsort(major, stable=True)
-    return start, minor.index_select(0, order), order
+    return start, index, order
 
 
 def ends(p: Parts) -> Tuple[torch.Tensor, torch.Tensor]:

@@ -22,21 +22,13 @@ from typing import Any, Dict, NamedTuple, Tuple
 from . import _graph, _lib, _sparse
 from ._array import type_code
 from ._lib import check, lib
-from ._program import Kernel, Program, _free
+from ._program import _free, kernel_of
 from ._sparse import Structure, bad, dense, records
 
 Shape = Tuple[int, ...]
 
 _MOST_SITES = 16  # kept for each structure
-_kernels: Dict[str, Kernel] = {}
 run_kernel = lib.weft_kernel_run  # or, while _tune.tune holds the lock, what searches instead
-
-
-def _kernel(spec: str) -> Kernel:
-    kernel = _kernels.get(spec)
-    if kernel is None:
-        kernel = _kernels[spec] = Program.op(spec).compile()
-    return kernel
 
 
 class _Site:
@@ -45,7 +37,7 @@ class _Site:
 
     def __init__(self, s: Structure, spec: str, type: str, shapes: Dict[str, Shape], result: Shape):
         """shapes: of all buffers by name, outputs last; result: the first output's as users see it."""
-        kernel = _kernel(spec)
+        kernel = kernel_of(spec)
         args = {a.name: a for a in kernel.program.args}
         self.type, self.result = type, result
         with _lib.lock:
@@ -149,8 +141,15 @@ class Form(NamedTuple):
     result: Shape
 
 
-def product_form(name: str, k: int, batch: bool, m: int, n: int, nnz: int, vshape: Shape,
-                 shape: Shape) -> Form:
+class Reduce(NamedTuple):
+    """How spmm puts the products of a row together, and whether it tells which entries they came from."""
+
+    word: str = "sum"
+    arg: bool = False
+
+
+def product_form(name: str, k: int, batch: bool, m: int, n: int, nnz: int, vshape: Shape, shape: Shape,
+                 reduce: Reduce = Reduce()) -> Form:
     """Of spmv (k = 0) and spmm (k = 1).  What follows nodes and heads are features, of any shape."""
     if len(vshape) not in (1, 2) or vshape[0] != nnz:
         raise bad("A: data", f"{nnz} values, or rows of values", vshape)
@@ -162,30 +161,38 @@ def product_form(name: str, k: int, batch: bool, m: int, n: int, nnz: int, vshap
                   f"shape ({words}), or (batch, {words}) with batch=True", shape)
     f, lead = (math.prod(rest),) * k, shape[:b]
     shapes = {"A": vshape, name: (*lead, *nodes, *f), "C" if k else "Y": (*lead, m, *heads, *f)}
-    return Form({"heads": bool(heads), "batch": batch}, shapes, (*lead, m, *heads, *rest))
+    if reduce.arg:
+        shapes["W"] = shapes["C"]
+    return Form({"heads": bool(heads), "batch": batch, reduce.word: reduce.word != "sum", "arg": reduce.arg}, shapes,
+                (*lead, m, *heads, *rest))
 
 
-def _product(op: str, A: Any, name: str, B: Any, out: Any, transpose: bool, batch: bool, k: int) -> Any:
+def _product(op: str, A: Any, name: str, B: Any, out: Any, transpose: bool, batch: bool, k: int,
+             reduce: Reduce = Reduce()) -> Any:
     """spmv and spmm, whose operands have k dimensions for each node."""
     there = _on_torch(B, _graph.values_of(A))
     if there is not None:
-        return there.product(op, A, name, B, out, transpose, batch, k)
+        return there.product(op, A, name, B, out, transpose, batch, k, reduce)
     nodes = _graph.rows_of(B, int(batch))
     A = _graph.graph(A, nodes, nodes)
     s, values = _sparse.sparse(A)
     b, type, shape, data = dense(B, name)
     v, vtype, vshape, vdata = _values(A, _graph.ones(A, B) if _graph.has_ones(A) else values)
-    key = (op, type, shape, vtype, vshape, transpose, batch)
+    key = (op, type, shape, vtype, vshape, transpose, batch, reduce)
     site = s.sites.get(key)
     if site is None:
         _same_type(name, vtype, type, "A")
         m, n = s.shape[::-1] if transpose else s.shape
-        form = product_form(name, k, batch, m, n, s.nnz, vshape, shape)
+        form = product_form(name, k, batch, m, n, s.nnz, vshape, shape, reduce)
         spec = _spec(op, type, s, transpose, **form.options)
         site = _keep(s, key, _Site(s, spec, type, form.shapes, form.result))
     made, address = _place(out, site, b)
-    site.run(s, vdata, data, address)
-    return _give(out, made)
+    if not reduce.arg:
+        site.run(s, vdata, data, address)
+        return _give(out, made)
+    which, where = _sparse.empty(site.result, b, integer=True)
+    site.run(s, vdata, data, address, where)
+    return _give(out, made), which
 
 
 def spmv(A: Any, X: Any, out: Any = None, *, transpose: bool = False, batch: bool = False) -> Any:
@@ -194,10 +201,22 @@ def spmv(A: Any, X: Any, out: Any = None, *, transpose: bool = False, batch: boo
     return _product("spmv", A, "X", X, out, transpose, batch, 0)
 
 
-def spmm(A: Any, B: Any, out: Any = None, *, transpose: bool = False, batch: bool = False) -> Any:
+def spmm(A: Any, B: Any, out: Any = None, *, transpose: bool = False, batch: bool = False, reduce: str = "sum",
+         arg: bool = False) -> Any:
     """A B for a dense matrix B (n, f), or (n, ...) for features of any shape.  With several values an
-    entry, A.data (nnz, h), B is (n, h, f).  batch=True: B has a first dimension more, (b, n, f)."""
-    return _product("spmm", A, "B", B, out, transpose, batch, 1)
+    entry, A.data (nnz, h), B is (n, h, f).  batch=True: B has a first dimension more, (b, n, f).
+    reduce: "mean", "max" or "min" of the products of a row, in place of their sum; 0 for a row without entries.
+    arg=True, of max and min: a pair, the result and the numbers of the entries it came from, -1 for none; of
+    equals the first."""
+    _check_reduce(reduce, arg)
+    return _product("spmm", A, "B", B, out, transpose, batch, 1, Reduce(reduce, bool(arg)))
+
+
+def _check_reduce(reduce: Any, arg: Any) -> None:
+    if reduce not in _REDUCTIONS:
+        raise bad("reduce", " or ".join(_REDUCTIONS), repr(reduce))
+    if arg and reduce not in ("max", "min"):
+        raise bad("arg", "it with max or min only", reduce)
 
 
 def sddmm_form(m: int, n: int, nnz: int, shape: Shape, yshape: Shape, vshape: Any) -> Form:
@@ -270,10 +289,7 @@ def segment_reduce(A: Any, X: Any, reduce: str = "sum", out: Any = None, *, node
     the rows alone, a vector of m + 1 integers.
     arg=True, of max and min: a pair, the result and the numbers of the entries it came from, -1 for
     none; of equals the first."""
-    if reduce not in _REDUCTIONS:
-        raise bad("reduce", " or ".join(_REDUCTIONS), repr(reduce))
-    if arg and reduce not in ("max", "min"):
-        raise bad("arg", "it with max or min only", reduce)
+    _check_reduce(reduce, arg)
     there = _on_torch(X)
     if there is not None:
         return there.segment_reduce(A, X, reduce, out, nodes, arg, transpose)

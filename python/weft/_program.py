@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import warnings
 import weakref
-from ctypes import byref, c_int, cast, POINTER, c_char_p
+from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Union
+from ctypes import byref, c_int, cast, POINTER, c_char_p
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple, Union
 
 import numpy as np
 
@@ -450,3 +452,24 @@ def _list_args(handle) -> List[Argument]:
 def _free(function, handle) -> None:
     with _lib.lock:
         function(handle)
+
+
+MOST_KERNELS = 256
+kernels: "OrderedDict[Tuple[str, int], Kernel]" = OrderedDict()  # of operators, the one used last at the end
+_numbers = itertools.count(1)
+
+
+def new_number() -> int:
+    """For a structure that has kernels of its own."""
+    return next(_numbers)
+
+
+def kernel_of(spec: str, structure: int = 0) -> Kernel:
+    """The kernel of an operator by its spec.  structure: the number of what it is called for, so that a kernel is
+    not planned anew when calls alternate between several; 0: none."""
+    with _lib.lock:
+        kernel = kernels.pop((spec, structure), None)
+        kernels[spec, structure] = kernel = kernel if kernel is not None else Program.op(spec).compile()
+        if len(kernels) > MOST_KERNELS:
+            kernels.popitem(last=False)
+        return kernel

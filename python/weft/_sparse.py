@@ -16,6 +16,7 @@ from ._lib import ArgumentError
 
 _INDEX = (np.dtype(np.int32), np.dtype(np.int64))
 _TYPES = {np.dtype(np.float16): "f16", np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
+_WORDS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
 _KNOWN = "float16, bfloat16, float32 or float64"
 
 # Of each format the arrays of the program, in the order in which users give them.
@@ -104,6 +105,15 @@ def _of_starts(start: np.ndarray) -> Structure:
 def untransformed() -> Any:
     """Inside of it, torch lets read the memory of a tensor while a transform of functions is active."""
     return sys.modules["torch"]._C._DisableFuncTorch()
+
+
+def tensors_of(arrays: Dict[str, np.ndarray]) -> Dict[str, Any]:
+    """Copies as tensors, which can be kept: no transform of functions that is active wraps them."""
+    torch = sys.modules["torch"]
+    if torch.compiler.is_compiling():
+        return {name: torch.tensor(a) for name, a in arrays.items()}
+    with untransformed():
+        return {name: torch.tensor(a) for name, a in arrays.items()}
 
 
 def _of_torch(tensor: Any) -> Structure:
@@ -225,14 +235,33 @@ def describe(x: Any) -> str:
     return type(x).__name__
 
 
-def _numpy_type(x: np.ndarray) -> Optional[str]:
-    return _TYPES.get(x.dtype) or ("bf16" if x.dtype.name == "bfloat16" else None)
+def type_name(x: Any) -> Optional[str]:
+    """What programs call the elements of an array or a tensor; None: operators take no such elements."""
+    if isinstance(x, np.ndarray) and x.dtype in _TYPES:
+        return _TYPES[x.dtype]
+    return _WORDS.get(str(x.dtype).rpartition(".")[2])
 
 
-def _torch_type(x: Any) -> Optional[str]:
-    torch = sys.modules["torch"]
-    return {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32",
-            torch.float64: "f64"}.get(x.dtype)
+def type_of(name: str, x: Any) -> str:
+    """The same, of an argument that must have one."""
+    if not isinstance(x, np.ndarray) and not is_torch(x):
+        raise bad(name, "a NumPy array or a torch tensor", describe(x))
+    found = type_name(x)
+    if found is None:
+        raise bad(name, f"elements of {_KNOWN}", x.dtype)
+    return found
+
+
+def cast(*operands: Any) -> Tuple[Any, ...]:
+    """Operands as they are; in a region of torch.autocast, which leaves tensors of several types, all in the type that
+    torch promotes them to.  None stays."""
+    types = {x.dtype for x in operands if is_torch(x) and x.is_floating_point()}
+    if len(types) < 2 or not sys.modules["torch"].is_autocast_enabled("cpu"):
+        return operands
+    dtype, *others = types
+    for other in others:
+        dtype = sys.modules["torch"].promote_types(dtype, other)
+    return tuple(x.to(dtype) if is_torch(x) and x.is_floating_point() else x for x in operands)
 
 
 def dense(x: Any, name: str) -> Tuple[Any, str, Tuple[int, ...], int]:
@@ -241,25 +270,21 @@ def dense(x: Any, name: str) -> Tuple[Any, str, Tuple[int, ...], int]:
         if is_torch(x):
             return _dense_torch(x, name)
         x = _check.array(name, x)
-    type_name = _numpy_type(x)
-    if type_name is None:
-        raise bad(name, f"elements of {_KNOWN}", x.dtype)
+    kind = type_of(name, x)
     flags = x.flags
     if not (flags.c_contiguous and flags.aligned):
         x = x.copy(order="C")
-    return x, type_name, x.shape, x.ctypes.data
+    return x, kind, x.shape, x.ctypes.data
 
 
 def _dense_torch(x: Any, name: str) -> Tuple[Any, str, Tuple[int, ...], int]:
     torch = sys.modules["torch"]
-    type_name = _torch_type(x)
-    if type_name is None:
-        raise bad(name, f"elements of {_KNOWN}", x.dtype)
+    kind = type_of(name, x)
     if x.device.type != "cpu" or x.layout is not torch.strided:
         raise bad(name, "a dense tensor on the CPU", f"{x.layout} on {x.device}")
     if not x.is_contiguous() or x.is_neg():
         x = x.resolve_neg().contiguous()
-    return x, type_name, tuple(x.shape), x.data_ptr()
+    return x, kind, tuple(x.shape), x.data_ptr()
 
 
 def empty(shape: Tuple[int, ...], like: Any, integer: bool = False) -> Tuple[Any, int]:
@@ -272,16 +297,16 @@ def empty(shape: Tuple[int, ...], like: Any, integer: bool = False) -> Tuple[Any
     return x, x.data_ptr()
 
 
-def target(out: Any, shape: Tuple[int, ...], type_name: str) -> Tuple[Any, int]:
+def target(out: Any, shape: Tuple[int, ...], kind: str) -> Tuple[Any, int]:
     """Where to compute what goes to `out`: there if it has no gaps, else in a new array."""
     if isinstance(out, np.ndarray):
         _check.plain("out", out)
-        got = _numpy_type(out) or str(out.dtype)
+        got = type_name(out) or str(out.dtype)
         flags = out.flags
         plain, writeable = flags.c_contiguous and flags.aligned, flags.writeable
     elif is_torch(out):
         torch = sys.modules["torch"]
-        got = _torch_type(out) or str(out.dtype)
+        got = type_name(out) or str(out.dtype)
         if out.device.type != "cpu" or out.layout is not torch.strided:
             raise bad("out", "a dense tensor on the CPU", f"{out.layout} on {out.device}")
         if out.requires_grad and torch.is_grad_enabled():
@@ -289,8 +314,8 @@ def target(out: Any, shape: Tuple[int, ...], type_name: str) -> Tuple[Any, int]:
         plain, writeable = out.is_contiguous(), True
     else:
         raise bad("out", "an array to write to", describe(out))
-    if got != type_name or tuple(out.shape) != shape:
-        raise bad("out", f"{type_name} of shape {shape}", f"{got} of shape {tuple(out.shape)}")
+    if got != kind or tuple(out.shape) != shape:
+        raise bad("out", f"{kind} of shape {shape}", f"{got} of shape {tuple(out.shape)}")
     if not writeable:
         raise bad("out", "an array that can be written", "a read-only one")
     if not plain:

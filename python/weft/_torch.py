@@ -54,9 +54,13 @@ def operator(name: str, fake: Callable, gradients: Callable, tangents: Callable,
     def call(arrays, *rest):
         return public(list(arrays), *rest) if is_traced() else plain(arrays, *rest)
 
+    def call_raw(arrays, *rest):
+        return raw(list(arrays), *rest)
+
+    call_raw.is_raw = True
+
     def vmap(info, in_dims, arrays, *rest):  # inside of it nothing is recorded any more
-        out = batch(lambda arrays, *rest: raw(list(arrays), *rest), arrays, in_dims[0],
-                    info.batch_size, *rest)
+        out = batch(call_raw, arrays, in_dims[0], info.batch_size, *rest)
         return out, [0 for _ in out]
 
     for each in (name, name + "_raw"):
@@ -198,6 +202,11 @@ def _keep(arrays, results, program, sizes=()):
     """Inputs, and the structure that a program has built."""
     f = function(program)
     return [*arrays, *[z for z, a in zip(results, f.outputs) if a.structure]]
+
+
+def run_raw(arrays: Sequence[torch.Tensor], program: str, sizes: Sequence[int] = ()) -> Sequence[torch.Tensor]:
+    """The outputs of a program, where nothing is recorded."""
+    return torch.ops.weft.run_raw.default(list(arrays), program, sizes)
 
 
 _run = operator("run", _fake, _gradients, _tangents, _batch, _keep)

@@ -69,13 +69,6 @@ def asked(node: Any) -> bool:
         return True
 
 
-def one_by_one(call: Callable, arrays, dims, n: int, *rest) -> List[torch.Tensor]:
-    """The runs of a batch, one after the other."""
-    each = [call([x if d is None else x.select(d, i) for x, d in zip(arrays, dims)], *rest)
-            for i in range(n)]
-    return [torch.stack(z) for z in zip(*each)]
-
-
 def save(ctx: Any, rules: Rules, rest: Sequence[Any], arrays: Tensors, results: Tensors) -> None:
     """Keeps what derivatives need: tensors as torch wants it, the rest as it is."""
     tensors = [x for x in rest if isinstance(x, torch.Tensor)]

@@ -18,7 +18,6 @@ from ._function import Function, function
 from ._lib import check, lib
 from ._operand import Parts, sort
 from ._torch import operator
-from ._torch_ad import one_by_one
 
 
 @lru_cache(maxsize=1024)
@@ -95,11 +94,11 @@ def _chain(text: str) -> Chain:
     return Chain(f, names, [results[o] for o in t.wrt])
 
 
-def _as_program(arrays, rest) -> tuple:
-    """The program, what it takes, with the names in the task, and sizes."""
+def _as_program(arrays, rest, batched: bool = False) -> tuple:
+    """The program, what it takes, with the names in the task, and sizes.  batched: x has a dimension more."""
     rows, cols, nodes, text = rest
     c, given = _chain(text), task(text).name(arrays)
-    shape = (nodes, given["x"].shape[0])
+    shape = (nodes, given["x"].shape[int(batched)])
     start, index, order = sort(Parts("coo", rows, cols, None, shape), False)
     at = {c.names[o]: x for o, x in given.items()}
     at.update({"E.start": start, "E.j": index,
@@ -148,7 +147,18 @@ def _gradients(arrays, rest, grads, wanted):
     return [out.get(name) if name in want else None for name in given]
 
 
-_conv = operator("conv", _fake, _gradients, _tangents, one_by_one)
+def _batch(call, arrays, dims, n, *rest):
+    """The program of the task with an axis of copies, in one run."""
+    at = [x if d is None else x.movedim(d, 0) for x, d in zip(arrays, dims)]
+    c, inputs, names, sizes = _as_program(at, rest, dims[0] is not None)
+    has = {name for name, d in zip(task(rest[-1]).name(at), dims) if d is not None}
+    run = _torch.run_raw if getattr(call, "is_raw", False) else _torch._run
+    got = _torch._batch(run, inputs, [0 if name in has else None for name in names], n, c.f.text, sizes)
+    by_name = {a.name: z for a, z in zip(c.f.outputs, got)}
+    return [by_name[name] for name in c.results]
+
+
+_conv = operator("conv", _fake, _gradients, _tangents, _batch)
 
 
 def conv(spec: str, arrays: Sequence[torch.Tensor], rows: torch.Tensor, cols: torch.Tensor,

@@ -11,7 +11,7 @@ from typing import Any, List, Sequence, Tuple
 import numpy as np
 import torch
 
-from . import _edges
+from . import _edges, _torch  # noqa: F401: _torch has libweft_torch loaded
 from ._graph import Graph
 from ._sparse import bad
 from ._torch_ad import is_traced
@@ -41,6 +41,17 @@ def _(edge_index, receivers, senders, loops):
         n = n + (receivers if receivers is senders or receivers == senders else torch.sym_min(receivers, senders))
     start = edge_index.new_empty((receivers + 1 + (1 if loops else 0),), dtype=torch.int64)
     return [start, edge_index.new_empty((n,), dtype=torch.int64), edge_index.new_empty((n,), dtype=torch.int64)]
+
+
+@torch.library.register_fake("weft::coo_rows")
+def _(row, col, rows):
+    return [row.new_empty((n,), dtype=torch.int64) for n in (rows + 1, row.shape[0], row.shape[0])]
+
+
+def by_row(row: Tensor, col: Tensor, rows: int) -> Sequence[Tensor]:
+    """Entries in the order of rows: starts of rows, columns, and the places that they had."""
+    pair = (row, col) if row.dtype == col.dtype else (row.long(), col.long())
+    return torch.ops.weft.coo_rows.default(*pair, rows)
 
 
 @torch.library.custom_op("weft::edge_tiles", mutates_args=())

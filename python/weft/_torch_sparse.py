@@ -15,11 +15,10 @@ from . import _ops, _sparse
 from ._function import constant
 from ._lib import ArgumentError
 from ._operand import Parts, parts_of, tensor_of
-from ._sparse import bad, describe, is_torch
+from ._sparse import bad, describe, is_torch, type_of
 from ._torch import run
 from ._torch_ad import is_traced, is_watched
 
-_TYPES = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64"}
 
 # Blocks R x C of a matrix in BSR, by operator and whether the matrix is transposed.
 _BLOCKS = """program {name}(mb, nb, h, w, f)
@@ -35,8 +34,7 @@ _BLOCK_OPS = {
 
 def _operand(name: str, x: Any) -> torch.Tensor:
     x = tensor_of(x)
-    if x.dtype not in _TYPES:
-        raise bad(name, "elements of float16, bfloat16, float32 or float64", x.dtype)
+    type_of(name, x)
     if x.layout is not torch.strided or (x.device.type != "cpu" and not is_traced()):
         raise bad(name, "a dense tensor on the CPU", f"{x.layout} on {x.device}")
     return x
@@ -47,7 +45,8 @@ def _promote(*tensors: torch.Tensor) -> Tuple[str, List[torch.Tensor]]:
     dtype = tensors[0].dtype
     for x in tensors[1:]:
         dtype = torch.promote_types(dtype, x.dtype)
-    return _TYPES[dtype], [x.to(dtype) for x in tensors]
+    made = [x.to(dtype) for x in tensors]
+    return type_of("operands", made[0]), made
 
 
 def _matrix(A: Any, rows: Optional[int] = None, cols: Optional[int] = None) -> Parts:
@@ -96,7 +95,7 @@ def _give(out: Any, z: torch.Tensor, *operands: Any) -> Any:
         return z
     if any(is_watched(x) for x in operands):
         raise bad("out", "None, as torch records", "an array")
-    _sparse.target(out, tuple(z.shape), _TYPES[z.dtype])
+    _sparse.target(out, tuple(z.shape), type_of("out", z))
     tensor_of(out).copy_(z)
     return out
 
@@ -107,17 +106,22 @@ def _values(p: Parts, like: torch.Tensor) -> torch.Tensor:
     return like.new_ones(p.index.shape[0])
 
 
-def product(op: str, A: Any, name: str, B: Any, out: Any, transpose: bool, batch: bool, k: int) -> Any:
+def product(op: str, A: Any, name: str, B: Any, out: Any, transpose: bool, batch: bool, k: int,
+            reduce: _ops.Reduce) -> Any:
     b = _operand(name, B)
     nodes = b.shape[int(batch)] if b.dim() > int(batch) else None
     p = _matrix(A, nodes, nodes)
     type, (v, b) = _promote(_values(p, b), b)
     if v.dim() == 3 and is_torch(A):
+        if reduce.word != "sum":
+            raise bad("reduce", "sum, as A is in BSR; convert it to CSR", repr(reduce.word))
         return _give(out, _blocks(type, p, v, name, b, transpose, batch), v, b)
     m, n = p.shape[::-1] if transpose else p.shape
-    form = _ops.product_form(name, k, batch, m, n, p.index.shape[0], tuple(v.shape), tuple(b.shape))
-    z, = _op(op, type, p, transpose, form, {"A": v, name: b}, A)
-    return _give(out, z, v, b)
+    form = _ops.product_form(name, k, batch, m, n, p.index.shape[0], tuple(v.shape), tuple(b.shape),
+                             reduce)
+    z, *which = _op(op, type, p, transpose, form, {"A": v, name: b}, A)
+    z = _give(out, z, v, b)
+    return (z, *which) if reduce.arg else z
 
 
 def _blocks(type: str, p: Parts, v: torch.Tensor, name: str, b: torch.Tensor, transpose: bool,
@@ -151,7 +155,7 @@ def segment_reduce(A: Any, X: Any, reduce: str, out: Any, nodes: bool, arg: bool
     m, n = p.shape[::-1] if transpose else p.shape
     want = n if nodes else -1 if p.kept == "ragged" else p.index.shape[0]
     form = _ops.segment_form(m, want, tuple(x.shape), nodes, arg)
-    z, *which = _op("segment_" + reduce, _TYPES[x.dtype], p, transpose, form, {"X": x}, A)
+    z, *which = _op("segment_" + reduce, type_of("X", x), p, transpose, form, {"X": x}, A)
     z = _give(out, z, x)
     return (z, *which) if arg else z
 
@@ -162,5 +166,5 @@ def softmax(A: Any, S: Any, out: Any, transpose: bool) -> Any:
         raise bad("A", "values", "none: they are needed here")
     s = _operand("A" if S is None else "S", p.values if S is None else S)
     form = _ops.softmax_form(-1 if p.kept == "ragged" else p.index.shape[0], tuple(s.shape))
-    z, = _op("softmax", _TYPES[s.dtype], p, transpose, form, {"S": s}, A)
+    z, = _op("softmax", type_of("S", s), p, transpose, form, {"S": s}, A)
     return _give(out, z, s)

@@ -14,18 +14,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 
 from . import _check, _lib
-from ._ops import _kernel
-from ._program import Caller, Program
-from ._sparse import bad, describe, is_torch
-
-_TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
-
-
-def _type_of(name: str, x: Any) -> str:
-    word = str(x.dtype).rpartition(".")[2]
-    if word not in _TYPES:
-        raise bad(name, "elements of float16, bfloat16, float32 or float64", describe(x))
-    return _TYPES[word]
+from ._program import Caller, Program, kernel_of
+from ._sparse import bad, cast, describe, is_torch, tensors_of, type_of
 
 
 def _dense(name: str, x: Any) -> Any:
@@ -43,7 +33,7 @@ def _run(spec: str, arrays: Dict[str, Any], **sizes: int) -> Any:
 
         return call(spec, {k: a if is_torch(a) else sys.modules["torch"].as_tensor(a) for k, a in arrays.items()},
                     **sizes)
-    return _kernel(spec)(arrays, **sizes)
+    return kernel_of(spec)(arrays, **sizes)
 
 
 def _to_numpy(x: Any) -> np.ndarray:
@@ -109,7 +99,7 @@ class _Places:
         if not is_torch(like):
             return self.arrays
         if self._tensors is None:
-            self._tensors = {k: sys.modules["torch"].from_numpy(a) for k, a in self.arrays.items()}
+            self._tensors = tensors_of(self.arrays)
         return self._tensors
 
 
@@ -192,7 +182,7 @@ class SparseWeight:
         """mask: which elements are stored; default: those that are not 0.  format: as in weft.sparse_linear;
         "auto": the one for which the cost model predicts the shortest time, for 512 tokens and one thread."""
         weight = _dense("weight", weight)
-        _type_of("weight", weight)
+        type_of("weight", weight)
         if weight.ndim != 2:
             raise bad("weight", "2 dimensions (out, in)", describe(weight))
         shape = tuple(int(n) for n in weight.shape)
@@ -319,18 +309,18 @@ def sparse_linear(x: Any, weight: Any, bias: Any = None) -> Any:
 
 
 def _linear(x: Any, w: SparseWeight, bias: Any, run: Callable) -> Any:
-    kind = _type_of("x", x)
+    x, values, bias = cast(x, w.values if w.keep is None else w.values * w.keep, bias)
+    kind = type_of("x", x)
     rows, columns = w.shape
     if x.ndim == 0 or x.shape[-1] != columns:
         raise bad("x", f"shape (..., {columns}), as the weight has {columns} columns", describe(x))
-    values = w.values if w.keep is None else w.values * w.keep
-    if _type_of("weight", values) != kind:
+    if type_of("weight", values) != kind:
         raise bad("weight", f"elements of {x.dtype}, as x has", values.dtype)
     spec = f"sparse_linear:{kind}:{w._format.words}"
     arrays = {"W": values, **w._places.of_kind(x)}
     if bias is not None:
         bias = _dense("bias", bias)
-        if tuple(bias.shape) != (rows,) or _type_of("bias", bias) != kind:
+        if tuple(bias.shape) != (rows,) or type_of("bias", bias) != kind:
             raise bad("bias", f"shape ({rows},) of {x.dtype}, as x has", describe(bias))
         arrays["B"] = bias.reshape(-1, w._format.sizes["b"]) if w._format.name in _BLOCKS else bias
         spec += ":bias"
@@ -364,9 +354,9 @@ def grouped_mm(x: Any, weight: Any, offsets: Any, *, index: Any = None, gates: A
 
     index: (total) a row of x for each row of the groups, so that x is (n, in): tokens of experts.  gates: (total) a
     factor for each row; the result is then (n, out), with the rows of the groups summed at `index`."""
-    x, weight = _dense("x", x), _dense("weight", weight)
-    kind, ends = _type_of("x", x), _to_numpy(offsets).astype(np.int64)
-    if weight.ndim != 3 or _type_of("weight", weight) != kind:
+    x, weight, gates = cast(_dense("x", x), _dense("weight", weight), gates)
+    kind, ends = type_of("x", x), _to_numpy(offsets).astype(np.int64)
+    if weight.ndim != 3 or type_of("weight", weight) != kind:
         raise bad("weight", f"shape (groups, in, out) of {x.dtype}, as x has", describe(weight))
     if ends.shape != (weight.shape[0],) or np.any(np.diff(ends, prepend=0) < 0):
         raise bad("offsets", f"the ends of {weight.shape[0]} groups, in ascending order", repr(offsets))
@@ -388,7 +378,7 @@ def grouped_mm(x: Any, weight: Any, offsets: Any, *, index: Any = None, gates: A
     spec += ":gather"
     if gates is not None:
         gates = _dense("gates", gates)
-        if tuple(gates.shape) != (total,) or _type_of("gates", gates) != kind:
+        if tuple(gates.shape) != (total,) or type_of("gates", gates) != kind:
             raise bad("gates", f"shape ({total},) of {x.dtype}, as x has", describe(gates))
         arrays["A"], spec = gates, spec + ":gates"
     return _run(spec, arrays, n=x.shape[0], **sizes)

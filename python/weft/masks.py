@@ -10,14 +10,16 @@ A mask is made into blocks by the library when it is first used; that is kept wi
 from __future__ import annotations
 
 import ctypes
+import weakref
 from ctypes import byref, c_int64
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
 from . import _array, _check, _lib
 from ._lib import check, lib
-from ._sparse import bad, describe, is_torch
+from ._program import new_number
+from ._sparse import bad, describe, is_torch, tensors_of
 
 __all__ = ["Mask", "band", "bigbird", "blocks", "butterfly", "causal", "full", "longformer", "of"]
 
@@ -34,10 +36,11 @@ class Plan:
     def tensors(self) -> Dict[str, Any]:
         """The arrays as tensors, always the same ones."""
         if not self._tensors:
-            import torch
-
-            self._tensors = {k: torch.from_numpy(a.copy()) for k, a in self.arrays.items()}
+            self._tensors = tensors_of(self.arrays)
         return self._tensors
+
+
+by_number: "weakref.WeakValueDictionary[int, Mask]" = weakref.WeakValueDictionary()  # code that torch traces has numbers
 
 
 class Mask:
@@ -46,11 +49,24 @@ class Mask:
     def __init__(self, n: int, m: int, source: Optional[str], *, start: Any = None, col: Any = None,
                  block: int = 1, causal: bool = False):
         self.shape = (_check.size("n", n), _check.size("m", m))
-        self._source, self._start, self._col, self._block = source, start, col, block
-        self._causal = bool(causal)
+        self.source, self._start, self._col, self.block = source, start, col, block
+        self.causal = bool(causal)
         self._plans: Dict[tuple, Plan] = {}
+        self._tensors: List[Any] = []
+        self._enter()
         self._name = f"{source or 'entries'}{':causal' if causal else ''}"
         self.plan(1, "f32")  # what is wrong with it is said where it is made
+
+    def _enter(self) -> None:
+        self.number = new_number()
+        by_number[self.number] = self
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**self.__dict__, "_plans": {}, "_tensors": []}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._enter()
 
     def __repr__(self) -> str:
         return f"<weft.masks.Mask {self._name} {self.shape[0]} x {self.shape[1]}>"
@@ -75,6 +91,12 @@ class Mask:
             dense[t][:, blocks[there]] = np.moveaxis(x[patterns[there]] == 0, 0, 1)
         return dense.reshape(p.tiles * bi, p.blocks * bj)[:self.shape[0], :self.shape[1]]
 
+    def tensors(self) -> List[Any]:
+        """Starts and columns of its entries, always the same tensors; none where a source tells them."""
+        if self._start is not None and not self._tensors:
+            self._tensors = list(tensors_of({"start": self._start, "col": self._col}).values())
+        return self._tensors
+
     def plan(self, copies: int, type: str, lq: Optional[np.ndarray] = None,
              lk: Optional[np.ndarray] = None) -> Plan:
         """The blocks for so many heads, of which each has lq queries and lk keys."""
@@ -91,9 +113,9 @@ class Mask:
     def _make(self, copies: int, type: str, lq: Any, lk: Any) -> Plan:
         bi, size = TILE, np.dtype(dtype(type)).itemsize
         given = _lib.MaskIn(
-            None if self._source is None else self._source.encode(), _address(self._start),
-            _address(self._col), self._block, *self.shape, copies, _address(lq), _address(lk), bi, BLOCK,
-            WORK // (bi * BLOCK * size), int(self._causal), _array.type_code("f64" if size == 8 else "f32"))
+            None if self.source is None else self.source.encode(), _address(self._start),
+            _address(self._col), self.block, *self.shape, copies, _address(lq), _address(lk), bi, BLOCK,
+            WORK // (bi * BLOCK * size), int(self.causal), _array.type_code("f64" if size == 8 else "f32"))
         out = _lib.Mask()
         with _lib.lock:
             check(lib.weft_mask_make(_lib.context(), byref(given), byref(out)))

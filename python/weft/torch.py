@@ -196,8 +196,9 @@ class _Names:
             return False
         if _operand.is_sparse(value):
             return True
-        return self.inputs[name].dtype.is_floating_point and is_torch(value) and value.dim() == 2 and \
-            value.shape[0] == 2 and value.dtype in (_torch_package.int32, _torch_package.int64)
+        # The type first: a traced function would be bound to values of other than 2 rows.
+        return self.inputs[name].dtype.is_floating_point and is_torch(value) and \
+            value.dtype in (_torch_package.int32, _torch_package.int64) and value.dim() == 2 and value.shape[0] == 2
 
     def _unknown(self, name: str) -> ArgumentError:
         if name in self.outputs:

@@ -430,21 +430,10 @@ static const int64_t *short_sizes(const weft_kernel *k, const weft_args *args, c
     return size;
 }
 
-/* Whether all that stands below a dimension has a constant extent: then code is for one stride. */
-static bool is_constant_below(const Arg *a, int d)
-{
-    Dim dim[IR_MAX_FULL];
-
-    ir_dims(a->buf, dim);
-    for (int k = dim[d].last + 1; k < a->buf->nfull; k++)
-        if (ir_const_total(a->buf->full[k]) < 0)
-            return false;
-    return true;
-}
-
 /* Strides that a kernel can read by: rows at any distance, or the same row again, of elements side
- * by side, or of one element again.  NULL: the array is copied, as small ones always are, for which
- * code of their own is not worth a compile. */
+ * by side, or of one element again.  Distances are told by the run, so that one variant serves all
+ * of them.  NULL: the array is copied, as small ones always are, for which code of their own is not
+ * worth a compile. */
 static const int64_t *strides_of(const weft_args *args, int i)
 {
     const Arg *a = &args->body->arg[i];
@@ -463,7 +452,7 @@ static const int64_t *strides_of(const weft_args *args, int i)
         int64_t stride = v->shape[d] == 1 ? packed : v->stride[d];
 
         good = stride >= 0 && (d < v->ndim - 1 || stride < 2);
-        out[d] = stride < 2 || is_constant_below(a, d) ? stride : LOWER_ANY;
+        out[d] = stride < 2 ? stride : LOWER_ANY;
         packed = stride * v->shape[d];
     }
     return good ? out : NULL;

@@ -13,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import weft  # noqa: E402
+import weft.torch  # noqa: E402
 
 INCLUDE = Path(torch.__file__).parent / "include"
 LOADER = "torch/csrc/inductor/aoti_package/model_package_loader.h"
@@ -75,6 +76,25 @@ class Model(torch.nn.Module):
         return torch.tanh(self.conv(x, y, torch.sigmoid(w), rows, cols))
 
 
+class Programs(torch.nn.Module):
+    """A program over a list of edges as it is, and one over rows, which the list is sorted into."""
+
+    LIST = """program several(nnz, m, n)
+axis E = nnz : i < m, j < n
+axis K = 8, L = 4, Q = 16
+f32 X[n, K], Y[E, L], W[E, Q], Z[m, K, L]
+z: Z[i(e), k, l] += X[j(e), k] * Y[e, l] * W[e, q]
+"""
+
+    def __init__(self):
+        super().__init__()
+        self.list, self.rows = weft.torch.operator(self.LIST), weft.torch.operator("spmm")
+
+    def forward(self, x, y, w, rows, cols):
+        z = self.list(X=x, Y=y, W=torch.sigmoid(w), E_i=rows, E_j=cols, m=x.shape[0])
+        return torch.tanh(self.rows(A=torch.stack([cols, rows]), B=z.flatten(1)))
+
+
 def arrays(edges):
     g = torch.Generator().manual_seed(edges)
     return (torch.randn(5, 8, generator=g), torch.randn(edges, 4, generator=g),
@@ -96,9 +116,10 @@ def build(folder, *more):
 
 @pytest.mark.skipif(shutil.which("c++") is None or not (INCLUDE / LOADER).exists(),
                     reason="AOTInductor: there is no C++ compiler, or torch has no headers")
-def test_a_package_runs_without_python(tmp_path, monkeypatch):
+@pytest.mark.parametrize("make", [Model, Programs])
+def test_a_package_runs_without_python(make, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
-    model, given = Model(), arrays(9)
+    model, given = make(), arrays(9)
     edges = torch.export.Dim("edges", min=2)
     exported = torch.export.export(model, given, dynamic_shapes=[{}, *[{0: edges}] * 4])
     package = torch._inductor.aoti_compile_and_package(exported, package_path=str(tmp_path / "model.pt2"))

@@ -292,6 +292,19 @@ def test_layers_vmap(name, args, options):
 
 
 @pytest.mark.parametrize("name, args, options", LAYERS, ids=str)
+def test_layers_in_autocast(name, args, options):
+    """What torch leaves in several types is computed in the widest; results are near those without it."""
+    layer, arrays = make(name, nn, torch.float32, *args, **options), given(name)
+    want = layer(*arrays)
+    with torch.autocast("cpu", torch.bfloat16):
+        got = layer(*arrays)
+    assert got.dtype in (torch.float32, torch.bfloat16)
+    assert torch.allclose(got.float(), want, atol=0.05)
+    got.float().sum().backward()
+    assert all(p.grad is None or p.grad.dtype == torch.float32 for p in layer.parameters())
+
+
+@pytest.mark.parametrize("name, args, options", LAYERS, ids=str)
 def test_layers_have_the_same_bits_for_any_number_of_threads(name, args, options):
     layer, arrays = make(name, nn, torch.float32, *args, **options), given(name)
     got, before = [], torch.get_num_threads()

@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import weft
-from weft import _ops, _sparse
+from weft import _ops, _program, _sparse
 
 UNIT = {np.float32: 2.0**-24, np.float64: 2.0**-53}
 FORMATS = ["csr", "csc", "coo"]
@@ -352,11 +352,24 @@ def test_nothing_is_kept_of_structures_that_are_gone(rng):
 def test_kernels_are_compiled_once(rng):
     a, b = matrix(30, 25, 0.2, "csr"), dense(rng, (25, 6))
     weft.spmm(a, b)
-    kernel = _ops._kernels["spmm:f32:csr"]
+    kernel = _program.kernels["spmm:f32:csr", 0]
     weft.spmm(matrix(20, 25, 0.2, "csr"), dense(rng, (25, 9)))
-    assert _ops._kernels["spmm:f32:csr"] is kernel and kernel.info.target == "c"
-    for kernel in _ops._kernels.values():
+    assert _program.kernels["spmm:f32:csr", 0] is kernel and kernel.info.target == "c"
+    for kernel in _program.kernels.values():
         assert kernel.info.target == "c", kernel.program.text
+
+
+def test_kernels_that_were_not_used_for_longest_go(rng, monkeypatch):
+    monkeypatch.setattr(_program, "MOST_KERNELS", 3)
+    monkeypatch.setattr(_program, "kernels", type(_program.kernels)())
+    a, b, x = matrix(30, 25, 0.2, "csr"), dense(rng, (25, 6)), dense(rng, (30, 6))
+    want = weft.spmm(a, b)
+    for call in (lambda: weft.sddmm(a, x, b), lambda: weft.softmax(a), lambda: weft.segment_reduce(a, b, nodes=True)):
+        call()
+        weft.spmm(matrix(20, 25, 0.2, "csr"), b)
+    assert len(_program.kernels) == 3 and list(_program.kernels)[-1] == ("spmm:f32:csr", 0)
+    weft.spmv(a, b[:, 0].copy())
+    np.testing.assert_array_equal(weft.spmm(a, b), want)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7, 16])

@@ -261,3 +261,29 @@ assert os.waitpid(pid, 0)[1] == 0
 def test_weft_does_not_import_torch_by_itself():
     code = "import sys, weft; weft.TPProblem; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_vmap_of_a_convolution_is_one_run(kind, monkeypatch):
+    """A batch is an axis of the program: weft::conv does not run, and weft::run once for the whole batch."""
+    from weft import _torch
+
+    operands, f, _ = problem(kind)
+    many = [torch.stack([x.detach(), 2 * x.detach(), x.detach() + 1]) for x in operands]
+    want = torch.stack([f(*[x[k] for x in many]) for k in range(3)])
+    grads = torch.stack([torch.func.grad(lambda x: f(x, *[y[k] for y in many[1:]]).square().sum())(many[0][k])
+                         for k in range(3)])
+    runs = []
+    copies = _torch._copies
+    monkeypatch.setattr(_torch, "_copies", lambda call, g, *rest: runs.append(g.text) or copies(call, g, *rest))
+    got = torch.func.vmap(f)(*many)
+    torch.testing.assert_close(got, want)
+    assert len(runs) == 1
+    first = torch.func.vmap(lambda x: f(x, *[y[0] for y in many[1:]]))(many[0])
+    torch.testing.assert_close(first[0], want[0])
+    g = torch.func.vmap(lambda x, *rest: torch.func.grad(lambda x: f(x, *rest).square().sum())(x))(*many)
+    torch.testing.assert_close(g, grads)
+    assert len(runs) == 4 and "grad" not in runs[0]
+    torch._dynamo.reset()
+    compiled = torch.compile(torch.func.vmap(f), fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(*many), want)

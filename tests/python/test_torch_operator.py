@@ -251,6 +251,86 @@ def test_plans_are_kept_for_alternating_graphs():
     assert plans() == before
 
 
+def looks():
+    _native.weft_torch_looks.restype = __import__("ctypes").c_uint64
+    return _native.weft_torch_looks()
+
+
+def large(n=2000, edges=20000, seed=3):
+    g = torch.Generator().manual_seed(seed)
+    return torch.randint(0, n, (2, edges), generator=g), torch.randn(n, 4, generator=g, dtype=torch.float64)
+
+
+def large_calls():
+    """Of each operator of libweft_torch: a function of the structure, and the same by torch."""
+    coo = weft.torch.operator("spmm:f64:coo")
+    conv = weft.TensorProductConv(weft.TPProblem("4x0e", "0e", "4x0e", [(0, 0, 0, "uvu", True)], shared_weights=False,
+                                                 irrep_dtype=torch.float64, weight_dtype=torch.float64))
+
+    def one(index, x):
+        ones = torch.ones(index.shape[1], dtype=x.dtype)
+        return coo(E_i=index[1], E_j=index[0], A=ones, B=x, m=x.shape[0])
+
+    def two(index, x):
+        ones = torch.ones(index.shape[1], 1, dtype=x.dtype)
+        return conv(x, ones, ones.expand(-1, 4).contiguous(), index[1], index[0])
+
+    return {"run": one, "conv": two}
+
+
+@pytest.mark.parametrize("name", ["run", "conv"])
+def test_large_structure_is_known_by_its_tensors(name):
+    """The same tensors, or new views of them, are not read again; what torch counts as a change is seen, and so
+    is another tensor at an address that was freed."""
+    f = large_calls()[name]
+
+    def check(index, x, times):
+        before, want = looks(), torch.zeros_like(x).index_add(0, index[1], x[index[0]])
+        torch.testing.assert_close(f(index, x), want)
+        assert looks() - before == times
+
+    index, x = large()
+    check(index, x, 1)
+    for _ in range(3):
+        check(index, x, 0)
+        check(index.view(-1).view(2, -1), x + 1, 0)
+    check(index.clone(), x, 1)
+    check(index, x, 1)  # the clone is held now
+    index[0, 7] += 1 if index[0, 7] == 0 else -1
+    check(index, x, 1)
+    index.copy_(large(seed=5)[0])
+    check(index, x, 1)
+    check(index.int(), x, 1)
+    for seed in range(4):  # each where the last one was
+        index = large(seed=seed)[0]
+        check(index, x, 1)
+        del index
+    index = large(seed=9)[0].t().contiguous().t()  # with gaps
+    for _ in range(2):
+        check(index, x, 1)
+    whole = torch.stack([large(seed=k)[0] for k in range(10)])  # too much to keep alive for one of them
+    for _ in range(2):
+        check(whole[3], x, 1)
+
+
+@pytest.mark.parametrize("name", ["run", "conv"])
+def test_large_structure_in_inference_mode(name):
+    f, x = large_calls()[name], large()[1]
+    with torch.inference_mode():
+        index = large()[0]
+        for seed in (3, 4):
+            index.copy_(large(seed=seed)[0])
+            torch.testing.assert_close(f(index, x), torch.zeros_like(x).index_add(0, index[1], x[index[0]]))
+
+
+def test_expanded_structure_is_read_by_its_strides():
+    coo = weft.torch.operator("spmm:f64:coo")
+    row, col = torch.tensor([2]).expand(9000), torch.tensor([1]).expand(9000)
+    x = rand(NODES, 2).detach()
+    got = coo(E_i=row, E_j=col, A=torch.ones(9000, dtype=torch.float64), B=x, m=NODES)
+    torch.testing.assert_close(got[2], 9000 * x[1])
+
+
 def test_structure_changed_in_place_is_seen():
     op, x = weft.torch.operator("spmm:f64"), rand(NODES, 2)
     start, col = (t.clone() for t in csr())

@@ -209,3 +209,54 @@ def test_a_wrong_argument_is_named():
                           (lambda: weft.softmax(edges, B.long()), "S: expected elements of float16")):
         with pytest.raises(weft.ArgumentError, match=message):
             call()
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min"])
+def test_spmm_with_other_reductions(kind, reduce):
+    """Against a loop over rows, for all formats, heads, batches and transposes; rows without entries are 0."""
+    sp = pytest.importorskip("scipy.sparse")
+    g = torch.Generator().manual_seed(4)
+    D = torch.randn(7, 5, generator=g, dtype=torch.float64) * (torch.rand(7, 5, generator=g) < 0.4)
+    D[2] = D[:, 3] = 0
+    S = D.numpy()
+    for transpose, matrix in ((False, S), (True, S.T)):
+        B = torch.randn(2, matrix.shape[1], 3, generator=g, dtype=torch.float64)
+        rows = [[matrix[i, j] * B[:, j] for j in np.flatnonzero(matrix[i])] for i in range(matrix.shape[0])]
+        full = {"sum": lambda t: t.sum(0), "mean": lambda t: t.mean(0), "max": lambda t: t.amax(0),
+                "min": lambda t: t.amin(0)}[reduce]
+        want = torch.stack([full(torch.stack(r)) if r else torch.zeros(2, 3, dtype=B.dtype) for r in rows], 1)
+        for form in (sp.csr_array(S), sp.csc_array(S), sp.coo_array(S)):
+            for b, w, batch in ((B, want, True), (B[0], want[0], False)):
+                got = weft.spmm(form, b if kind == "torch" else b.numpy(), reduce=reduce, batch=batch,
+                                transpose=transpose)
+                torch.testing.assert_close(torch.as_tensor(got), w)
+        if reduce in ("max", "min"):
+            csr = sp.csr_array(S)
+            z, which = weft.spmm(csr, B[0] if kind == "torch" else B[0].numpy(), reduce=reduce, arg=True,
+                                 transpose=transpose)
+            which = torch.as_tensor(which)
+            assert torch.equal(which < 0, torch.as_tensor(z) == 0)
+            row, col = csr.nonzero()
+            ends = torch.from_numpy((row if transpose else col).astype(np.int64))
+            values = torch.from_numpy(csr.data)
+            for k in range(3):
+                there = which[:, k] >= 0
+                e = which[there, k]
+                torch.testing.assert_close(values[e] * B[0][ends[e], k], torch.as_tensor(z)[there, k])
+    with pytest.raises(weft.ArgumentError, match="reduce: expected sum or mean"):
+        weft.spmm(form, b.numpy(), reduce="prod")
+    with pytest.raises(weft.ArgumentError, match="arg: expected it with max or min only"):
+        weft.spmm(form, b.numpy(), arg=True)
+
+
+@pytest.mark.parametrize("reduce", ["mean", "max", "min"])
+def test_derivatives_of_other_reductions(reduce):
+    index = torch.randint(0, 5, (2, 12), generator=torch.Generator().manual_seed(5))
+    v, b = (torch.rand(*s, dtype=torch.float64).add(0.2).requires_grad_() for s in ((12,), (5, 2)))
+
+    def f(v, b):
+        return weft.spmm(weft.Graph(index, 5, data=v), b, reduce=reduce)
+
+    assert torch.autograd.gradcheck(f, (v, b), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(f, (v, b))

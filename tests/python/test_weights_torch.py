@@ -75,6 +75,18 @@ def test_layer_is_compiled_exported_and_vmapped(format):
     assert (torch.func.vmap(sparse)(x) - want).abs().max() <= 1e-13
 
 
+def test_layer_in_autocast():
+    sparse, linear, mask = layer("csr")
+    sparse, x = sparse.float(), torch.randn(3, 48)
+    with torch.autocast("cpu", torch.bfloat16):
+        y = sparse(torch.nn.Linear(48, 48)(x))
+        assert y.dtype == torch.float32 and torch.isfinite(y).all()
+        z = weft.grouped_mm(x.bfloat16(), torch.ones(1, 48, 2), torch.tensor([3]))
+    torch.testing.assert_close(z, x.bfloat16().float() @ torch.ones(48, 2))
+    with pytest.raises(weft.ArgumentError, match="weight: expected elements of torch.bfloat16, as x has"):
+        sparse(x.bfloat16())
+
+
 def test_matrices_of_torch_as_they_are():
     sparse, linear, mask = layer("bsr(4, 8)", bias=False)
     x, w = torch.randn(3, 48, dtype=torch.float64), (linear.weight * mask).detach()

@@ -65,7 +65,7 @@ class SparseAttention(nn.Module):
         heads = rows.unflatten(-1, (-1, self.embed_dim // self.num_heads)).transpose(-2, -3)
         q, k, v = heads.split([self.num_heads, self.num_kv_heads, self.num_kv_heads], -3)
         p = self.dropout if self.training else 0.0
-        seed = int(torch.randint(2 ** 62, ())) if p else 0
+        seed = torch.randint(2 ** 62, ()) if p else 0
         z = attention(q, k, v, self.mask if mask is None else mask, scale=self.scale, dropout=p, seed=seed,
                       lengths=lengths, enable_gqa=True)
         return self.out_proj(z.transpose(-2, -3).flatten(-2))

@@ -144,7 +144,7 @@ class _Convolution(nn.Module):
 
 def _is_of(map: KernelMap, input: SparseConvTensor) -> bool:
     """Whether it was made for these voxels: as a rule the very tensor, or an equal one."""
-    return map.in_coords is input.indices or (map.n_in == len(input.indices) and
+    return map.in_coords is input.indices or (map.n_in == input.indices.shape[0] and
                                               bool((map.in_coords == input.indices).all()))
 
 
