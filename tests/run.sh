@@ -78,6 +78,7 @@ table() { # what takes longest comes first, so that the two lanes end together
         row "asan/fuzz/$reader" full  600 build-asan "$a/weft_fuzz $reader ${scale}0000 $seed"
     done
     row kernel              fast 1800 build          "$r/weft_kernel"
+    row kernel/seeds        full   60 build          "$r/weft_kernel run 1 6092" # once refused
     row asan/kernel         full  900 build-asan     "$(at 10) $a/weft_kernel"
     row tsan/kernel         full  600 build-tsan     "$(at 2) $t/weft_kernel"
     row sched               fast 1200 build          "$r/weft_sched all examples/*.weft"

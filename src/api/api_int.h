@@ -393,8 +393,6 @@ void hold_mark(const Lowered *, const HoldKind *, bool *kept);
 /* parts.c: what lower/split/reductions.c leaves to the plan; and the least work of a chunk of a
  * phase. */
 enum {
-    PARTS_ROOM = 1 << 16, /* elements of all parts of a sum */
-    PARTS_LEAST = 16,     /* parts that a sum may have, however many elements each has */
     /* Scatters: entries for each row of a part's array, so that the array costs little beside the
      * entries; and the most parts.  One thread takes a part.  The number is a power of two, as
      * numbers of threads mostly are. */
@@ -402,6 +400,7 @@ enum {
     PARTS_OF_ROWS = 16
 };
 void api_fill_parts(Arena *, const Lowered *, Env *, const Axis *, int64_t part);
+int64_t api_most_extent(const Axis *); /* below one position, of a constant axis; -1: of another */
 int64_t api_grain(Arena *, const Lowered *, const Env *, int phase);
 void api_print_plan(Text *, const weft_args *, bool made);
 

@@ -31,6 +31,10 @@ static bool is_taken(const Export *x, int n, const char *name)
 static void name_arguments(Export *x, Arena *arena)
 {
     x->name = arena_array(arena, x->body->narg, sizeof *x->name);
+    x->by_buf = arena_array(arena, x->body->prog->nbuf, sizeof *x->by_buf);
+    for (int i = 0; i < x->body->narg; i++)
+        if (x->body->arg[i].kind == ARG_BUF)
+            x->by_buf[x->body->arg[i].buf->id] = i + 1;
     for (int i = 0; i < x->body->narg; i++) {
         Text t = export_c_name(arena, x->body->arg[i].kind == ARG_SIZE ? "n_" : "a_",
                                x->body->arg[i].name);
@@ -111,6 +115,11 @@ const char *export_array_name(const Export *x, const Axis *a, int k)
     return member_of(x, a, k, NULL, NULL);
 }
 
+static bool is_argument(const Export *x, const Buf *b)
+{
+    return b->of == NULL && b->id < x->body->prog->nbuf && x->by_buf[b->id] > 0;
+}
+
 /* The argument that an array of the kernel is, or a member of the plan; NULL: it is the kernel's
  * own. */
 static const char *argument_of(const Export *x, const Buf *b)
@@ -119,10 +128,7 @@ static const char *argument_of(const Export *x, const Buf *b)
         return member_of(x, NULL, 0, b, NULL);
     if (b->of != NULL)
         return export_array_name(x, b->of, b->of_k);
-    for (int i = 0; i < x->body->narg; i++)
-        if (x->body->arg[i].kind == ARG_BUF && x->body->arg[i].buf->id == b->id)
-            return x->name[i];
-    return NULL;
+    return is_argument(x, b) ? x->name[x->by_buf[b->id] - 1] : NULL;
 }
 
 /* An extent: sizes, counts and literals. */
@@ -265,23 +271,33 @@ static void put_arrays(const Export *x)
     }
 }
 
-static bool is_used(const Export *x, const char *name)
+/* By argument: whether the kernel has it as an array. */
+static const bool *find_used(const Export *x)
 {
-    bool used = false;
+    bool *used = arena_array(x->arena, x->body->narg, sizeof *used);
 
-    for (int i = 0; i < x->info->narray; i++)
-        used = used || argument_of(x, x->info->array[i]) == name;
+    for (int i = 0; i < x->info->narray; i++) {
+        const Buf *b = x->info->array[i];
+        const char *name = is_argument(x, b) ? NULL : argument_of(x, b);
+
+        if (is_argument(x, b))
+            used[x->by_buf[b->id] - 1] = true;
+        for (int k = 0; k < x->body->narg && name != NULL; k++)
+            used[k] = used[k] || x->name[k] == name;
+    }
     return used;
 }
 
 static void put_entry(const Export *x)
 {
+    const bool *used = find_used(x);
+
     text_str(x->out, "\n");
     put_prototype(x);
     text_str(x->out, "\n{\n");
     put_arrays(x);
     for (int i = 0; i < x->body->narg; i++)
-        if (x->body->arg[i].kind != ARG_SIZE && !is_used(x, x->name[i]))
+        if (x->body->arg[i].kind != ARG_SIZE && !used[i])
             text_f(x->out, "    (void)%s;\n", x->name[i]);
     for (int i = 0; i < x->info->nphase; i++) {
         const EmitPhase *f = &x->info->phase[i];

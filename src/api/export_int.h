@@ -25,6 +25,7 @@ typedef struct Export {
     const Isa *isa;
     const EmitKernel *info;
     const char **name; /* of each argument, in C */
+    int *by_buf;       /* by Buf.id: the argument that it is, and 1; or 0 */
     const char *entry;
     const char *plan; /* the name of its struct */
     Member *member;   /* none: the program needs no plan */

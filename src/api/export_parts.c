@@ -145,14 +145,14 @@ static void put_elements(const Export *x, const Buf *b, const Axis *parts)
         return;
     text_str(x->out, "    each = weft_max_i64(each, ");
     for (int k = b->nfull - 1; b->full[k] != parts; k--, n++)
-        text_f(x->out, "weft_elements(%d, ", PARTS_ROOM);
+        text_f(x->out, "weft_elements(%d, ", RUN_FINE_ROOM);
     text_char(x->out, '1');
     for (int k = b->nfull - n; k < b->nfull; k++) {
         text_str(x->out, ", ");
         if (b->full[k]->extent == X_EXPR)
             export_put_extent(x, b->full[k]->size);
         else
-            text_str(x->out, "-1");
+            text_f(x->out, "%lld", (long long)api_most_extent(b->full[k]));
         text_char(x->out, ')');
     }
     text_str(x->out, ");\n");
@@ -190,13 +190,13 @@ static void put_cut(const Export *x, const Axis *e)
         export_put_total(x, of);
     else
         export_put_extent(x, of->size);
-    text_str(x->out, ";\n    int64_t each = 1, most;\n    weft_cut c;\n\n");
+    text_str(x->out, ";\n    int64_t each = 1;\n    weft_cut c;\n\n");
     for (int i = 0; i < x->info->narray; i++) /* those over parts are stored to */
         put_elements(x, x->info->array[i], parts);
     text_f(x->out,
-           "    most = weft_min_i64(%d, weft_max_i64(%d, %d / each));\n"
-           "    weft_cut_range(h, n, weft_pieces(n, least, most), ",
-           RUN_MAX_PARTS, PARTS_LEAST, PARTS_ROOM);
+           "    const weft_pieces_rule rule = { %d, %d, %d, %d, %d, %d };\n\n"
+           "    weft_cut_range(h, n, weft_pieces(n, least, each, &rule), ",
+           RUN_ROOM, RUN_LEAST_PIECES, RUN_MAX_PARTS, RUN_FINE_ROOM, RUN_MAX_PIECES, RUN_CHAIN);
     if (of->extent == X_SEG)
         put_rows(x, of);
     else

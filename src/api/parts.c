@@ -8,8 +8,6 @@
 #include "lower/lower.h"
 #include "run/run.h"
 
-enum { ROOM = PARTS_ROOM, LEAST_PARTS = PARTS_LEAST };
-
 static int64_t *new_array(Arena *arena, Array *to, int64_t n)
 {
     *to = (Array){ arena_array(arena, n, sizeof(int64_t)), n, T_i64 };
@@ -49,25 +47,38 @@ static int64_t least(Arena *arena, const Lowered *l, const Env *env, const Axis 
     return (int64_t)((double)(part > 0 ? part : RUN_PART) / weight) + 1;
 }
 
-/* Elements that a part has for itself of an array that has a row for each. */
+int64_t api_most_extent(const Axis *a)
+{
+    int64_t most = a->extent == X_ONE ? 1 : a->extent == X_TABLE ? 0 : -1;
+
+    for (int64_t i = 0; a->extent == X_TABLE && i < a->n; i++)
+        most = a->table[i] > most ? a->table[i] : most;
+    return most;
+}
+
+/* Elements that a part has for itself of an array that has a row for each, at most. */
 static int64_t elements(const Prog *p, const Env *env, const Buf *b, const Axis *parts)
 {
     int64_t all = 1;
     bool has = false;
 
     for (int k = 0; k < b->nfull; k++)
-        if (b->full[k] == parts)
+        if (b->full[k] == parts) {
             has = true;
-        else if (has && (b->full[k]->extent != X_EXPR ||
-                         int_mul(all, ir_eval_size(p, env, b->full[k]->size), &all)))
-            all = ROOM;
+        } else if (has) {
+            int64_t n = b->full[k]->extent == X_EXPR ? ir_eval_size(p, env, b->full[k]->size)
+                                                     : api_most_extent(b->full[k]);
+
+            if (n < 0 || int_mul(all, n, &all))
+                all = RUN_FINE_ROOM;
+        }
     return has ? all : 0;
 }
 
-/* Parts there may be: fewer where each has many elements, but some for each thread. */
-static int64_t most_parts(const Lowered *l, const Env *env, const Axis *parts)
+/* The most elements that a part has of one array. */
+static int64_t most_elements(const Lowered *l, const Env *env, const Axis *parts)
 {
-    int64_t each = 1, fit;
+    int64_t each = 1;
 
     for (int i = 0; l->info != NULL && i < l->info->nphase; i++)
         for (int k = 0; k < l->work[i].nstored; k++) {
@@ -75,8 +86,7 @@ static int64_t most_parts(const Lowered *l, const Env *env, const Axis *parts)
 
             each = n > each ? n : each;
         }
-    fit = ROOM / each;
-    return fit < LEAST_PARTS ? LEAST_PARTS : fit;
+    return each;
 }
 
 static void fill_pieces(Arena *arena, const Lowered *l, Env *env, const Axis *e, int64_t part)
@@ -84,14 +94,11 @@ static void fill_pieces(Arena *arena, const Lowered *l, Env *env, const Axis *e,
     const Prog *p = l->prog;
     const Axis *parts = e->parent, *of = e->from;
     bool entries = of->extent == X_SEG;
-    int64_t n = entries ? ir_axis_total(p, env, of) : ir_eval_size(p, env, of->size), k, most,
-            *start;
+    int64_t n = entries ? ir_axis_total(p, env, of) : ir_eval_size(p, env, of->size), k, *start;
     int64_t *row, *end, *range = new_array(arena, &env->start[parts->id], 2);
 
     n = n > 0 ? n : 0;
-    k = run_count_pieces(n, least(arena, l, env, e, part));
-    most = most_parts(l, env, parts);
-    k = k > most ? most : k;
+    k = run_count_pieces(n, least(arena, l, env, e, part), most_elements(l, env, parts));
     range[1] = k;
     row = new_array(arena, &env->coord[parts->id][0], k);
     end = new_array(arena, &env->coord[parts->id][1], k);

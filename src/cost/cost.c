@@ -63,7 +63,8 @@ static Cost on_threads(const CostShape *s, const Machine *m, int threads)
               GIGA;
     c.limit = fmax(c.compute, fmax(c.stream, c.gather));
     c.seconds = gather_seconds(s, m, threads, true) + in_order(s) / rate;
-    c.seconds = fmax(c.seconds, fmax(c.compute, c.ports));
+    /* a loop of unforeseen length ends with a wrong guess, after which nothing is in flight */
+    c.seconds = fmax(c.seconds, fmax(c.compute, c.ports)) + cost_rows(s, m, 1, threads);
     return c;
 }
 

@@ -109,6 +109,8 @@ typedef struct Cost {
 } Cost;
 Cost cost_estimate(const CostShape *, const Machine *, int threads);
 double cost_calls(const CostShape *, const Machine *, int threads); /* functions, and `other` */
+/* loops.c: of loops that are begun whose length only the data tell, each so many times. */
+double cost_rows(const CostShape *, const Machine *, double passes, int threads);
 
 /* loops.c: seconds of one arrangement of the loops, to choose among several. */
 typedef struct CostLoops {

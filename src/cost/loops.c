@@ -40,6 +40,11 @@ static double cycle(const Machine *m, const CostLoops *l)
     return 2 * lanes * each / (cost_fma(m, T_f32, 1) * GIGA);
 }
 
+double cost_rows(const CostShape *s, const Machine *m, double passes, int threads)
+{
+    return ROW * s->rows * passes * cycle(m, &(CostLoops){ .bytes = 32 }) / threads;
+}
+
 /* Bytes of a row that are done at a time. */
 static double width(const CostGather *g, const CostLoops *l)
 {
@@ -122,8 +127,9 @@ static double issue_of(const CostShape *s, const Machine *m, const CostLoops *l,
         all += (s->flops[i] - s->straight[i]) / rate;
     }
     straight = fmax(straight, s->straight_loads / cost_stream(m, COST_READ, 1, threads) / GIGA);
-    cycles += ALONE * s->alone + ROW * s->rows * passes;
-    return fmax(cycles * cycle(m, l) / threads, all) + straight + cost_calls(s, m, threads);
+    cycles += ALONE * s->alone;
+    return fmax(cycles * cycle(m, l) / threads + cost_rows(s, m, passes, threads), all) + straight +
+           cost_calls(s, m, threads);
 }
 
 double cost_loops(const CostShape *s, const Machine *m, const CostLoops *l, int threads)

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Long straight-line code as several functions, which a compiler is done with much sooner.  A list
- * of nodes is cut where few values live; what lives over a cut is kept in a struct, and elements of
- * arrays that are only read are read again. */
+ * Long functions as several, which a compiler is done with much sooner.  A list of nodes is cut
+ * where few values live; what lives over a cut is kept in a struct, and elements of arrays that are
+ * only read are read again.  A loop that is long by itself stays in the function of its list,
+ * unless several of them would make that function long again: then each is one of its own. */
 #include "emit/emit_int.h"
 
 enum { OPERATION = 3 }; /* nodes that make a line: fma(a, b, c) */
+enum { EMIT_KEEP = 2 }; /* times Emit.most: lines of large nodes in the function of their list */
 
 enum { OUTSIDE = -1, INSIDE = -2 }; /* where a local is made that no node of the list makes */
 
 typedef struct Segment {
     int from, to;
-    bool inlined; /* one node that stays: too long (its body is cut instead), or bound to others */
+    bool inlined; /* one node that stays: see must_stay */
 } Segment;
 
 typedef struct Parts {
@@ -77,12 +79,47 @@ static bool has_build(const Node *n)
     return found;
 }
 
-/* Whether a node stays in the function of its list: too long for a part, or it shares more with
- * other nodes than locals.  (A sum over lanes has other registers than its local.) */
-static bool must_stay(const Parts *s, const Node *n)
+/* A loop or branch that is longer than a part. */
+static bool is_large(const Emit *o, const Node *n)
+{
+    return n->nbody > 0 && weigh(n) > o->most;
+}
+
+/* The lines that a node leaves in the function of its list when it stays there: what is cut out of
+ * its body leaves calls, and what a body keeps is bounded by find_cuts. */
+static int64_t weigh_rest(const Emit *o, const Node *n)
+{
+    bool cut = emit_is_long(o, n->body, n->nbody);
+    int64_t w = 0;
+
+    if (!is_large(o, n))
+        return weigh(n);
+    for (int i = 0; i < n->nbody; i++)
+        w += cut && !is_large(o, n->body[i]) ? 1 : weigh_rest(o, n->body[i]);
+    if (cut && w > EMIT_KEEP * (int64_t)o->most)
+        w = EMIT_KEEP * (int64_t)o->most;
+    if (n->kind == N_FOR && n->lanes > 1)
+        w *= n->regs > 1 ? 2 * n->regs : 2;
+    return w + 1;
+}
+
+/* Whether the large nodes of a list may all stay in its function. */
+static bool keeps_large(const Parts *s)
+{
+    int64_t w = 0;
+
+    for (int i = 0; i < s->n; i++)
+        if (is_large(s->o, s->node[i]))
+            w += weigh_rest(s->o, s->node[i]);
+    return w <= EMIT_KEEP * (int64_t)s->o->most;
+}
+
+/* Whether a node stays in the function of its list: it is large and there is room, or it shares
+ * more with other nodes than locals.  (A sum over lanes has other registers than its local.) */
+static bool must_stay(const Parts *s, const Node *n, bool room)
 {
     bool fold = s->o->vector != NULL && n->kind == N_STORE && n->out->op == OP_local;
-    bool bound = fold || (n->nbody > 0 && weigh(n) > s->o->most) || has_build(n);
+    bool bound = fold || (room && is_large(s->o, n)) || has_build(n);
     Memo met = { 0 };
 
     if (!bound)
@@ -194,10 +231,10 @@ static int cut_after(const Parts *s, int from)
 /* Whether anything leaves. */
 static bool find_cuts(Parts *s)
 {
-    bool leaves = false;
+    bool leaves = false, room = keeps_large(s);
 
     for (int i = 0; i < s->n; i++)
-        s->stays[i] = must_stay(s, s->node[i]);
+        s->stays[i] = must_stay(s, s->node[i], room);
     for (int from = 0, to; from < s->n; from = to) {
         to = s->stays[from] ? from + 1 : cut_after(s, from);
         add_segment(s, from, to, s->stays[from]);

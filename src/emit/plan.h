@@ -177,12 +177,28 @@ typedef struct weft_cut { /* a range, or entries, in pieces; of each the rows th
     int64_t *pieces, *row, *end, *start;
 } weft_cut;
 
-/* How many pieces of at least `least` iterations there are in 0..n, up to `most`. */
-static WEFT_USED int64_t weft_pieces(int64_t n, int64_t least, int64_t most)
-{
-    int64_t k = n / (least > 0 ? least : 1);
+typedef struct weft_pieces_rule { /* how many elements, and how many pieces at least and at most */
+    int64_t room, least, most;    /* for threads, */
+    int64_t fine_room, fine_most; /* and for short chains */
+    int64_t chain;
+} weft_pieces_rule;
 
-    return n <= 0 ? 0 : k < 1 ? 1 : k > most ? most : k;
+static WEFT_USED int64_t weft_clamp(int64_t k, int64_t least, int64_t most)
+{
+    return k < least ? least : k > most ? most : k;
+}
+
+/* How many pieces 0..n is cut into: of `least` iterations or more for threads, or more of them, so
+ * that none adds up a long chain. */
+static WEFT_USED int64_t weft_pieces(int64_t n, int64_t least, int64_t each,
+                                     const weft_pieces_rule *r)
+{
+    int64_t most = weft_clamp(r->room / each, r->least, r->most);
+    int64_t chain = least / 4 > r->chain ? least / 4 : r->chain;
+    int64_t k = weft_clamp(n / least, 1, most);
+    int64_t fine = weft_clamp(n / chain, 0, weft_clamp(r->fine_room / each, 0, r->fine_most));
+
+    return n <= 0 ? 0 : fine > k ? fine : k;
 }
 
 /* What an iteration weighs, from which `least` follows: loops by their lengths, or by the rows that

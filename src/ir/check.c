@@ -213,6 +213,18 @@ static bool mentions(Expr *e, const Var *v)
     return here;
 }
 
+/* Whether the coordinate of a root axis tells its positions apart.  A formula of sizes alone has
+ * one value: `unique` then says that there is at most one position, not that the value moves. */
+static bool is_own(const Axis *a)
+{
+    const Coord *c = &a->coord[0];
+
+    if (c->kind == C_IDENT)
+        return true;
+    return (a->flags & (AX_UNIQUE | AX_PADDED)) == AX_UNIQUE &&
+           (c->kind != C_EXPR || mentions(c->expr, a->var));
+}
+
 /* The variable that owns the values of a coordinate: no other position has the same. */
 static const Var *owner_of(Expr *index)
 {
@@ -223,10 +235,7 @@ static const Var *owner_of(Expr *index)
         v = v->parent != NULL && v->parent->op == OP_var ? v->parent->var : NULL;
     if (owner != NULL || a->coord[index->k].once)
         return v;
-    if (a->parent != NULL || a->ncoord != 1)
-        return NULL;
-    return a->coord[0].kind == C_IDENT || (a->flags & (AX_UNIQUE | AX_PADDED)) == AX_UNIQUE ? v
-                                                                                           : NULL;
+    return a->parent == NULL && a->ncoord == 1 && is_own(a) ? v : NULL;
 }
 
 /* The variable that an index is as itself: its entry, the number of a row of a plain root, a

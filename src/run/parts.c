@@ -53,11 +53,19 @@ void run_fill_parts(const void *start, int bytes, int64_t n, RunParts *out)
     out->start[q] = e;
 }
 
-int64_t run_count_pieces(int64_t n, int64_t part)
+static int64_t clamp(int64_t k, int64_t least, int64_t most)
 {
-    int64_t k = n / (part > 0 ? part : 1);
+    return k < least ? least : k > most ? most : k;
+}
 
-    return n <= 0 ? 0 : k < 1 ? 1 : k > RUN_MAX_PARTS ? RUN_MAX_PARTS : k;
+int64_t run_count_pieces(int64_t n, int64_t part, int64_t each)
+{
+    int64_t most = clamp(RUN_ROOM / each, RUN_LEAST_PIECES, RUN_MAX_PARTS);
+    int64_t chain = part / 4 > RUN_CHAIN ? part / 4 : RUN_CHAIN;
+    int64_t k = clamp(n / (part > 0 ? part : 1), 1, most);
+    int64_t fine = clamp(n / chain, 0, clamp(RUN_FINE_ROOM / each, 0, RUN_MAX_PIECES));
+
+    return n <= 0 ? 0 : fine > k ? fine : k;
 }
 
 /* The first n % pieces of them get one more. */

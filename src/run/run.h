@@ -112,9 +112,17 @@ typedef struct RunParts {
 void run_count_parts(const void *start, int bytes, int64_t n, int64_t part, RunParts *out);
 void run_fill_parts(const void *start, int bytes, int64_t n, RunParts *out);
 
-/* 0..n in at most RUN_MAX_PARTS pieces, each of `part` or more if there are so many: how many; and
- * where piece q begins. */
-int64_t run_count_pieces(int64_t n, int64_t part);
+/* 0..n in pieces that each have `each` elements to add to: how many, and where piece q begins.
+ * There are enough of `part` or more for threads; and, as far as RUN_MAX_PIECES and memory allow,
+ * so many that no more than RUN_CHAIN, or a quarter of `part`, are added up one after the other. */
+enum {
+    RUN_ROOM = 1 << 16,      /* elements of all pieces that are there for threads, */
+    RUN_FINE_ROOM = 1 << 20, /* and of those that are there for short chains */
+    RUN_LEAST_PIECES = 16,   /* for threads, however many elements each has */
+    RUN_MAX_PIECES = 256,
+    RUN_CHAIN = 256
+};
+int64_t run_count_pieces(int64_t n, int64_t part, int64_t each);
 int64_t run_piece(int64_t n, int64_t pieces, int64_t q);
 /* The rows, of n, that the entries from..to are in: from row up to end. */
 void run_rows_of(const void *start, int bytes, int64_t n, int64_t from, int64_t to,

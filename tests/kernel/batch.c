@@ -24,9 +24,9 @@ enum { NATIVE = -1 }; /* what this CPU has */
 
 const Target targets[] = {
     { "cc",
-      "the system's compiler, with warnings",
+      "the system's compiler",
       NULL,
-      { "-O0", "-Wall", "-Wextra", AVX2 NULL },
+      { "-O0", AVX2 NULL },
       AVX2_BYTES,
       5 },
     { "clang", "clang, which compiles faster", "clang", { "-O0", AVX2 NULL }, AVX2_BYTES, 65 },
@@ -38,29 +38,28 @@ const Target targets[] = {
       64,
       10 },
     { "fast",
-      "optimized for this CPU, with warnings",
+      "optimized for this CPU",
       NULL,
-      { "-O3", "-Wall", "-Wextra", "-march=native", NULL },
+      { "-O3", "-march=native", NULL },
       NATIVE,
       0 },
     { "scalar", "clang, no vectors", "clang", { "-O0", NULL }, 0, 5 },
     { "halves",
       "clang, the lanes of AVX-512 in two registers of AVX2",
       "clang",
-      { "-O0", "-Wall", "-Wextra", "-Wno-psabi", "-DWEFT_HALVES", "-mavx2", "-mfma", NULL },
+      { "-O0", "-Wno-psabi", "-DWEFT_HALVES", "-mavx2", "-mfma", NULL },
       64,
       5 },
     { "sanitize",
-      "under sanitizers, with warnings",
+      "under sanitizers",
       NULL,
-      { "-O0", "-Wall", "-Wextra", "-fsanitize=address,undefined",
-        "-fno-sanitize-recover=all", NULL },
+      { "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", NULL },
       16,
       0 },
     { "race",
       "under the thread sanitizer",
       NULL,
-      { "-O1", "-Wall", "-Wextra", "-fsanitize=thread", NULL },
+      { "-O1", "-fsanitize=thread", NULL },
       16,
       0 },
     { NULL, NULL, NULL, { NULL }, 0, 0 },
@@ -176,13 +175,13 @@ bool target_here(const Target *t)
     return has_cpu(t) && run_compiler((char *const *)argv, "/dev/null") == 0;
 }
 
+/* What the compiler says is a failure: emitted C is free of warnings under every compiler. */
 static int compile(const Target *t, const char *source, const char *lib, const char *log)
 {
-    const char *argv[32] = {
-        compiler_of(t), "-std=gnu11", "-ffp-contract=off", "-shared", "-fPIC", "-o", lib,
-        source,         "-lm"
-    };
-    int n = 9;
+    const char *argv[32] = { compiler_of(t), "-std=gnu11", "-ffp-contract=off", "-Wall", "-Wextra",
+                             "-shared",      "-fPIC",      "-o",                lib,     source,
+                             "-lm" };
+    int n = 11;
 
     for (int i = 0; t->flag[i] != NULL; i++)
         argv[n++] = t->flag[i];

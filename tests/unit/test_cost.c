@@ -185,6 +185,24 @@ TEST(a_product_counts_what_it_does)
     arena_free(&b.arena);
 }
 
+/* Entries in ten times as many rows take longer by what it takes to begin and to end a row. */
+TEST(short_rows_take_longer_than_long_ones)
+{
+    CostShape s = { .flops = { 1e6, 0 }, .read = 4e6, .written = 4e6, .rows = 1e4 };
+    double few, many;
+    Bed b;
+
+    bed_open(&b);
+    few = cost_estimate(&s, &b.m, 1).seconds;
+    s.rows *= 10;
+    many = cost_estimate(&s, &b.m, 1).seconds;
+    CHECK_NEAR(many - few, cost_rows(&s, &b.m, 0.9, 1), 1e-12);
+    CHECK(many > few && cost_estimate(&s, &b.m, 4).seconds < many);
+    CHECK_NEAR(cost_estimate(&s, &b.m, 1).limit, fmax(cost_estimate(&s, &b.m, 1).stream,
+                                                      cost_estimate(&s, &b.m, 1).compute), 0);
+    arena_free(&b.arena);
+}
+
 /* Each function takes the time that was measured for it, a comparison that of an instruction. */
 TEST(functions_are_not_free)
 {

@@ -86,10 +86,15 @@ static void check_long(weft_heap *h, const Rows *r, int64_t part)
 
 static void check_cut(weft_heap *h, const Rows *r, int64_t least)
 {
-    int64_t n = r->start[r->rows], k = run_count_pieces(n, least);
+    static const weft_pieces_rule rule = { RUN_ROOM,      RUN_LEAST_PIECES, RUN_MAX_PARTS,
+                                           RUN_FINE_ROOM, RUN_MAX_PIECES,   RUN_CHAIN };
+    int64_t n = r->start[r->rows], k = run_count_pieces(n, least, 1);
     weft_cut c;
 
-    CHECK_EQ(weft_pieces(n, least, RUN_MAX_PARTS), k);
+    CHECK_EQ(weft_pieces(n, least, 1, &rule), k);
+    for (int64_t each = 1; each < RUN_FINE_ROOM * 2; each *= 5)
+        for (int64_t all = n; all < INT64_MAX / 7; all = 7 * all + 1)
+            CHECK_EQ(weft_pieces(all, least, each, &rule), run_count_pieces(all, least, each));
     weft_cut_range(h, n, k, r->rows, r->start, &c);
     CHECK_EQ(h->fault, 0);
     CHECK_EQ(c.pieces[1], k);

@@ -251,6 +251,9 @@ TEST(variables_reach_the_output_as_themselves_through_a_value_or_not_at_all)
         { "u: U(i) |= j(e)", "i", REACH_SCATTER },
         { "u: U(i) |= j(e)", "e", REACH_SCATTER },
         { "for i, e, k: U(i) |= j(e)", "k", REACH_NONE },
+        /* coordinates that are computed: of the position, or one value for all of them */
+        { "for c: X[c1(c)] += 1", "c", REACH_SPATIAL },
+        { "for d: X[d1(d)] += 1", "d", REACH_SCATTER },
         /* digits of a number: each has a place of its own */
         { "for k, t in 4: X[k * 4 + t] += 1", "t", REACH_SPATIAL },
         { "for k, t in 4: X[k * 4 + t] += 1", "k", REACH_SPATIAL },
@@ -277,7 +280,9 @@ TEST(variables_reach_the_output_as_themselves_through_a_value_or_not_at_all)
         const Stmt *s;
 
         bed_open(&b);
-        snprintf(text, sizeof text, H "axis U(I) = built : load < n\n%s\n", row[i].stmt);
+        snprintf(text, sizeof text, H "axis U(I) = built : load < n\n"
+                 "axis C = m : c1 = 2 * loc(c) unique, D = m : d1 = n %% 4 unique\n%s\n",
+                 row[i].stmt);
         s = bed_read(&b, text)->stmt[0];
         for (int k = 0; k < s->nbind; k++)
             if (strcmp(s->bind[k]->name, row[i].var) == 0)

@@ -181,6 +181,41 @@ TEST(a_long_row_of_any_numbers_stays_within_rounding)
     close_prog();
 }
 
+enum { ITEMS = 20000, WEIGHTS = 8192 };
+
+/* As the gradient of weights that all items share: each item adds to every element.  One chain of all
+ * items in a part would lose 8 roundings and more. */
+TEST(a_sum_of_many_items_loses_a_few_roundings)
+{
+    static float item[ITEMS], factor[WEIGHTS];
+    double exact = 0, worst = 0;
+    uint64_t x = 1;
+    const float *got;
+    size_t n;
+
+    for (int i = 0; i < ITEMS; i++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        item[i] = 0.5f + (float)(x >> 40) * 0x1p-24f;
+        exact += (double)item[i];
+    }
+    for (int k = 0; k < WEIGHTS; k++)
+        factor[k] = 1.0f + (float)k / WEIGHTS;
+    open_kernel("program p(n)\naxis I = n, P = rows k { 0, 1 }, U(P) = { 4096, 4096 }\n"
+                "f32 X[I], V[P, U], W[P, U]\nw: W[p, u] += X[i] * V[p, u]\n");
+    bind("X", item, WEFT_F32, 1, SHAPE(ITEMS));
+    bind("V", factor, WEFT_F32, 1, SHAPE(WEIGHTS));
+    OK(weft_kernel_run(kernel, args));
+    got = result("W", &n);
+    for (int k = 0; k < WEIGHTS; k++) {
+        double want = exact * (double)factor[k];
+
+        worst = fmax(worst, fabs((double)got[k] - want) / want);
+    }
+    if (worst > 3 * 0x1p-23)
+        test_fail(__FILE__, __LINE__, "a relative error of %g", worst);
+    close_prog();
+}
+
 /* Also of numbers that round, and with ranges cut as finely as there are rows. */
 TEST(the_number_of_threads_changes_no_bit)
 {

@@ -85,11 +85,18 @@ TEST(what_is_long_follows_from_the_starts)
 
 TEST(pieces_are_as_long_as_they_are_worth)
 {
-    CHECK_EQ(run_count_pieces(0, 10), 0);
-    CHECK_EQ(run_count_pieces(-3, 10), 0);
-    CHECK_EQ(run_count_pieces(9, 10), 1);
-    CHECK_EQ(run_count_pieces(29, 10), 2);
-    CHECK_EQ(run_count_pieces(INT64_MAX, 10), RUN_MAX_PARTS);
+    CHECK_EQ(run_count_pieces(0, 10, 1), 0);
+    CHECK_EQ(run_count_pieces(-3, 10, 1), 0);
+    CHECK_EQ(run_count_pieces(9, 10, 1), 1);
+    CHECK_EQ(run_count_pieces(29, 10, 1), 2);
+    CHECK_EQ(run_count_pieces(10000, 10, 1), RUN_MAX_PARTS);
+    CHECK_EQ(run_count_pieces(10000, 10, RUN_ROOM), RUN_LEAST_PIECES);
+    /* chains of RUN_CHAIN, as far as there is room, and longer ones of iterations that are light */
+    CHECK_EQ(run_count_pieces(RUN_CHAIN * 100, 10, 1), 100);
+    CHECK_EQ(run_count_pieces(RUN_CHAIN * 100, 10, RUN_FINE_ROOM / 80), 80);
+    CHECK_EQ(run_count_pieces(RUN_CHAIN * 100, 10, RUN_FINE_ROOM), RUN_LEAST_PIECES);
+    CHECK_EQ(run_count_pieces(RUN_CHAIN * 100, RUN_CHAIN * 80, 1), 5);
+    CHECK_EQ(run_count_pieces(INT64_MAX, 10, 1), RUN_MAX_PIECES);
     for (int64_t n = 1; n < 200; n++)
         for (int64_t k = 1; k <= 64; k++) {
             CHECK_EQ(run_piece(n, k, 0), 0);

@@ -6,7 +6,8 @@
  *
  *   - rows with many entries.  The phase treats them as empty, and two phases follow: one over the
  *     chunks of all long rows, one over the long rows.  Without long rows they do nothing;
- *   - sums into few elements that every iteration adds to, split into chunks of similar length;
+ *   - sums into few elements that every iteration adds to, split into chunks of similar length,
+ *     which are summed in groups;
  *   - scatters, sums into rows that a coordinate names: split/scatter.c.
  *
  * The plan chooses the boundaries (run/plan.c) from the structure alone, so that the result
@@ -16,8 +17,10 @@
 #include "lower/storage/storage_int.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { MOST_NODES = 500 }; /* of a phase that is there twice, with and without long rows */
+enum { GROUPS = 16 };      /* of the parts of a sum */
 
 Axis *split_axis(Prog *p, const char *letter, const char *stem, Axis *parent)
 {
@@ -164,16 +167,21 @@ Buf *split_array(Cut *c, int i)
     return declare(c->p, b, &t);
 }
 
-/* The element of the part that stands for an element. */
-Expr *split_cell(Cut *c, Expr *out, int i)
+/* The element that stands for an element in row q of an array of parts or of groups. */
+static Expr *cell_in(Cut *c, Buf *b, Expr *q, Expr *out, int i)
 {
-    Expr *index[IR_MAX_FULL] = { c->q };
+    Expr *index[IR_MAX_FULL] = { q };
     int n = 1;
 
     for (int d = 0; d < out->nargs; d++)
         if (d != c->row_dim[i])
             index[n++] = out->arg[d];
-    return loop_cell(c->p, c->part[i], index, n, 1);
+    return loop_cell(c->p, b, index, n, 1);
+}
+
+Expr *split_cell(Cut *c, Expr *out, int i)
+{
+    return cell_in(c, c->part[i], c->q, out, i);
 }
 
 /* A local whose name no variable of the program has. */
@@ -261,8 +269,27 @@ static AssignOp op_on(const Node *n, const Buf *b)
     return op;
 }
 
-/* Loops over all of an array but the row; inside, parts begin, or are added to what is whole. */
-static Node *everywhere(Cut *c, int i, bool add, Expr *row, const char *label)
+typedef enum Step { BEGIN, ADD, GATHER, JOIN } Step;
+
+static Op joint(AssignOp op)
+{
+    return op == A_ADD ? OP_add : op == A_MAX ? OP_max : OP_min;
+}
+
+/* What groups from..to give together, halves by halves. */
+static Expr *join_groups(Cut *c, int i, AssignOp op, Expr *out, int from, int to)
+{
+    int half = from + (to - from) / 2;
+
+    if (to - from == 1)
+        return cell_in(c, c->group[i], ir_int(c->p, from), out, i);
+    return ir_op2(c->p, joint(op), join_groups(c, i, op, out, from, half),
+                  join_groups(c, i, op, out, half, to));
+}
+
+/* Loops over all of an array but the row; inside, parts begin, are added to the row of what is
+ * whole or to the row of their group, or groups are added to what is whole. */
+static Node *everywhere(Cut *c, int i, Step step, Expr *row, const char *label)
 {
     Prog *p = c->p;
     Buf *b = c->whole[i];
@@ -281,12 +308,14 @@ static Node *everywhere(Cut *c, int i, bool add, Expr *row, const char *label)
         index[d] = d == c->row_dim[i] ? row : loop_use(p, x[d]);
     }
     out = loop_cell(p, b, index, n, 1);
-    part = split_cell(c, out, i);
+    part = step == JOIN ? join_groups(c, i, op, out, 0, GROUPS) : split_cell(c, out, i);
+    if (step == GATHER)
+        out = cell_in(c, c->group[i], row, out, i);
     in = loop_node(p, &(Node){ .kind = N_STORE,
                                .label = label,
-                               .op = add ? op : A_SET,
-                               .out = add ? out : part,
-                               .value = add ? part : neutral(p, b, op) });
+                               .op = step == BEGIN ? A_SET : op,
+                               .out = step == BEGIN ? part : out,
+                               .value = step == BEGIN ? neutral(p, b, op) : part });
     for (int d = n - 1; d >= 0; d--)
         if (d != c->row_dim[i])
             in = split_loop(p, label, x[d], ir_int(p, 0), lower_dim_extent(p, b, dim[d]), in);
@@ -318,7 +347,7 @@ static void begin_parts(Cut *c, Local *q, const char *label, NodeList *body)
     c->to = element_at(p, start, lower_add(p, c->q, ir_int(p, 1)));
     for (int i = 0; i < c->n; i++) {
         c->part[i] = split_array(c, i);
-        lower_append(p, body, everywhere(c, i, false, c->q, label));
+        lower_append(p, body, everywhere(c, i, BEGIN, c->q, label));
     }
 }
 
@@ -352,7 +381,7 @@ static Node *add_parts_of_row(Cut *c, const char *label)
 
     c->q = loop_use(p, q);
     for (int i = 0; i < c->n; i++)
-        lower_append(p, &body, everywhere(c, i, true, loop_use(p, row), label));
+        lower_append(p, &body, everywhere(c, i, ADD, loop_use(p, row), label));
     lower_append(p, &out,
                  new_let(p, label, row, element_at(p, loop_coord(p, rows, 0), x)));
     lower_append(p, &out,
@@ -433,16 +462,58 @@ static bool is_of_sizes(const Expr *e)
     return good;
 }
 
+/* The first part of group g: groups have about as many parts each. */
+static Expr *first_of_group(Prog *p, Expr *g, const Axis *parts)
+{
+    Expr *all = ir_op2(p, OP_mul, g, ir_count(p, (Axis *)parts));
+
+    return ir_op2(p, OP_div, all, ir_int(p, GROUPS));
+}
+
+/* Parts are added up in groups, then the groups by halves: no element is the end of a long chain of
+ * sums, whose rounding errors grow with its length. */
+static void add_groups(Cut *c, const char *name, NodeList *out)
+{
+    Prog *p = c->p;
+    const Axis *parts = c->axis;
+    const char *label = split_label(p, c->whole[0]->name, ".groups");
+    Local *q = loop_local(p, name, T_i64, 1), *g = split_local(p, "g");
+    Expr *group = loop_use(p, g);
+    NodeList body = { 0 }, add = { 0 }, sum = { 0 };
+    Node *n;
+
+    c->axis = ir_dense(p, ir_int(p, GROUPS));
+    for (int i = 0; i < c->n; i++)
+        c->group[i] = split_array(c, i);
+    c->q = loop_use(p, q);
+    for (int i = 0; i < c->n; i++)
+        lower_append(p, &add, everywhere(c, i, GATHER, group, label));
+    c->q = group;
+    memcpy(c->part, c->group, sizeof c->part);
+    for (int i = 0; i < c->n; i++)
+        lower_append(p, &body, everywhere(c, i, BEGIN, group, label));
+    lower_append(p, &body,
+                 new_loop(p, label, q, first_of_group(p, group, parts),
+                          first_of_group(p, lower_add(p, group, ir_int(p, 1)), parts), add));
+    n = new_loop(p, label, g, ir_int(p, 0), ir_int(p, GROUPS), body);
+    n->how = FOR_PARALLEL;
+    lower_append(p, out, n);
+    label = split_label(p, c->whole[0]->name, ".sum");
+    for (int i = 0; i < c->n; i++)
+        lower_append(p, &sum, everywhere(c, i, JOIN, NULL, label));
+    n = lower_phase(p, &sum);
+    n->why = "it adds up parts";
+    lower_append(p, out, n);
+}
+
 /* A loop that adds to a few elements: its rows, or the entries of its rows, in parts. */
 static void cut_sum(Cut *c, Node *phase, NodeList *out)
 {
     Prog *p = c->p;
     const char *label = split_label(p, c->whole[0]->name, ".parts");
-    const char *sum = split_label(p, c->whole[0]->name, ".sum");
-    Local *q = split_local(p, "q"), *again = loop_local(p, q->name, T_i64, 1),
-          *row = loop_local(p, c->row->name, T_i64, 1);
+    Local *q = split_local(p, "q"), *row = loop_local(p, c->row->name, T_i64, 1);
     Axis *of = c->start != NULL ? c->start->of : ir_dense(p, phase->hi), *parts;
-    NodeList body = { 0 }, rows = { 0 }, add = { 0 };
+    NodeList body = { 0 }, rows = { 0 };
     Node *n;
 
     c->axis = pieces(p, of, of->name != NULL ? of->name : "sum");
@@ -457,12 +528,7 @@ static void cut_sum(Cut *c, Node *phase, NodeList *out)
     n = new_loop(p, label, q, ir_int(p, 0), ir_count(p, parts), body);
     n->how = FOR_PARALLEL;
     lower_append(p, out, n);
-    c->q = loop_use(p, again);
-    for (int i = 0; i < c->n; i++)
-        lower_append(p, &add, everywhere(c, i, true, c->q, sum));
-    n = new_loop(p, sum, again, ir_int(p, 0), ir_count(p, parts), add);
-    n->why = "it adds up parts";
-    lower_append(p, out, n);
+    add_groups(c, q->name, out);
 }
 
 static bool is_loop(const Node *phase)

@@ -15,7 +15,8 @@ typedef struct Cut { /* of one phase */
     Buf *start;     /* the rows are */
     bool is_small;  /* every iteration may add to every element; else each to its row's */
     const char *no; /* why it cannot be cut */
-    Buf *whole[IR_MAX_RANK], *part[IR_MAX_RANK]; /* what is added to, and what for in a part */
+    Buf *whole[IR_MAX_RANK], *part[IR_MAX_RANK]; /* what is added to, and what for in a part, */
+    Buf *group[IR_MAX_RANK];                     /* and in a group of parts */
     int row_dim[IR_MAX_RANK];                    /* where the row stands in its index; or -1 */
     int scatter_dim[IR_MAX_RANK];                /* where a row that a coordinate names does */
     int n;
