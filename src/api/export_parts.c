@@ -195,6 +195,7 @@ static void put_cut(const Export *x, const Axis *e)
         put_elements(x, x->info->array[i], parts);
     text_f(x->out,
            "    most = weft_min_i64(%d, weft_max_i64(%d, %d / each));\n"
+           "    most = weft_min_i64(most, weft_max_i64(1, (int64_t)((double)n * weight) / each));\n"
            "    weft_cut_range(h, n, weft_pieces(n, least, most), ",
            RUN_MAX_PARTS, PARTS_LEAST, PARTS_ROOM);
     if (of->extent == X_SEG)
@@ -208,15 +209,39 @@ static void put_cut(const Export *x, const Axis *e)
     text_f(x->out, "    %s = c.start;\n", export_array_name(x, e, -1));
 }
 
+/* Where the entries below each row at the top begin: an array that is there, or a new one. */
+static void put_starts(const Export *x, const Axis *a, const Axis *top)
+{
+    if (a->parent == top) {
+        text_str(x->out, export_array_name(x, a, -1));
+        return;
+    }
+    text_str(x->out, "weft_starts_below(h, ");
+    export_put_total(x, top);
+    text_str(x->out, ", ");
+    put_starts(x, a->parent, top);
+    text_f(x->out, ", %s)", export_array_name(x, a, -1));
+}
+
 static void put_scatter(const Export *x, const Axis *r)
 {
-    text_str(x->out, "    weft_rows r;\n\n    weft_cut_rows(h, ");
-    put_rows(x, r->from);
-    text_str(x->out, ", ");
+    const Axis *top = r->from, *parts = r->parent;
+
+    while (top->parent != NULL)
+        top = top->parent;
+    text_str(x->out, "    weft_rows r;\n\n    r.rows = ");
+    export_put_total(x, top);
+    text_str(x->out, ";\n    r.start = ");
+    put_starts(x, r->from, top);
+    text_f(x->out, ";\n    r.name = %s;\n    r.named = ",
+           export_array_name(x, r->from, r->part));
     export_put_extent(x, r->from->coord[r->part].bound);
-    text_f(x->out, ", %d, %d, &r);\n", PARTS_ROW_ENTRIES, PARTS_OF_ROWS);
-    text_f(x->out, "    %s = r.parts;\n", export_array_name(x, r->parent, -1));
-    text_f(x->out, "    %s = r.start;\n", export_array_name(x, r, -1));
+    text_f(x->out, ";\n    weft_cut_rows(h, %d, %d, %d, &r);\n", RUN_ROW_ENTRIES, 2 * RUN_PART,
+           RUN_ROW_PARTS);
+    text_f(x->out, "    %s = r.parts;\n", export_array_name(x, parts, -1));
+    text_f(x->out, "    %s = r.first;\n", export_array_name(x, parts, 0));
+    text_f(x->out, "    %s = r.end;\n", export_array_name(x, parts, 1));
+    text_f(x->out, "    %s = r.first_row;\n", export_array_name(x, r, -1));
     text_f(x->out, "    %s = r.part;\n", export_array_name(x, r, 0));
 }
 
