@@ -100,6 +100,8 @@ def _copy(address: Optional[int], n: int, ctype: Any) -> np.ndarray:
 
 
 def _coordinates(coords: Any) -> np.ndarray:
+    if is_torch(coords) and (coords.device.type != "cpu" or str(coords.layout) != "torch.strided"):
+        raise bad("coords", "a dense tensor on the CPU", f"{coords.layout} on {coords.device}")
     array = coords.detach().cpu().numpy() if is_torch(coords) else _check.array("coords", coords)
     if array.ndim != 2 or array.shape[1] != 4:
         raise bad("coords", "a row for each voxel: batch index and three coordinates, shape (n, 4)",
@@ -127,6 +129,12 @@ def kernel_map(coords: Any, kernel_size: Three = 3, stride: Three = 1, padding: 
         raise bad("subm", "False with transposed=True", "True")
     if subm and triple("stride", stride, 1) != (1, 1, 1):
         raise bad("stride", "1 for a submanifold convolution; give subm=False", stride)
+    extra = triple("output_padding", output_padding)
+    if extra != (0, 0, 0) and not transposed:
+        raise bad("output_padding", "0 without transposed=True", output_padding)
+    for e, s, d in zip(extra, triple("stride", stride, 1), triple("dilation", dilation, 1)):
+        if e >= max(s, d, e == 0):
+            raise bad("output_padding", "less than stride or dilation", output_padding)
     size = triple("kernel_size", kernel_size, 1)
     grid = (0, 0, 0) if shape is None else triple("shape", shape, 1)
     given = _lib.Voxels(n=len(array), type=_array.type_code("i64" if array.dtype == np.int64 else "i32"),
@@ -134,7 +142,7 @@ def kernel_map(coords: Any, kernel_size: Three = 3, stride: Three = 1, padding: 
                         batch=0 if batch_size is None else _check.integer("batch_size", batch_size, 1))
     for field, value in (("shape", grid), ("kernel", size), ("stride", triple("stride", stride, 1)),
                          ("padding", triple("padding", padding)), ("dilation", triple("dilation", dilation, 1)),
-                         ("extra", triple("output_padding", output_padding))):
+                         ("extra", extra)):
         getattr(given, field)[:] = value
     made = _lib.KernelMap()
     with _lib.lock:
@@ -182,6 +190,9 @@ def conv3d(x: Any, weight: Any, kernel_map: KernelMap, bias: Any = None) -> Any:
     is (n_out, out channels).  Of tensors it has gradients, to any order."""
     given = [x, weight] + ([] if bias is None else [bias])
     names = ("x", "weight", "bias")
+    for name, a in zip(names, given):
+        if a is None:
+            raise bad(name, "an array of NumPy or a tensor of torch", "None")
     if any(is_torch(a) for a in given):
         from . import _torch_conv3d
 

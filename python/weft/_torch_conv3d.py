@@ -19,8 +19,8 @@ def conv3d(x: Any, weight: Any, kernel_map: _conv3d.KernelMap, bias: Any) -> tor
     for name, t, type in zip(("x", "weight", "bias"), tensors, types):
         if type is None:
             raise bad(name, "float16, bfloat16, float32 or float64", describe(t))
-        if t.device.type not in ("cpu", "meta"):
-            raise bad(name, "a tensor on the CPU", t.device)
+        if t.device.type not in ("cpu", "meta") or t.layout is not torch.strided:
+            raise bad(name, "a dense tensor on the CPU", f"{t.layout} on {t.device}")
     x, weight = tensors[:2]
     m = kernel_map
     _conv3d._check_operands(x.shape, weight.shape, m, tensors[2].shape if len(tensors) > 2 else None, types)
