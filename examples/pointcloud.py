@@ -106,6 +106,18 @@ def bar(name, done, of, loss):
         print(f"\r{name:7} [{fill:30}] {done}/{of}  loss {loss:.4f}", end="\n" if done == of else "", file=sys.stderr)
 
 
+def memory(begin=False):
+    """The peak of the process in MB, from where this was last called with begin=True if Linux allows that."""
+    try:
+        if begin:
+            with open("/proc/self/clear_refs", "w") as f:
+                f.write("5")
+        with open("/proc/self/status") as f:
+            return next(int(line.split()[1]) for line in f if line.startswith("VmHWM")) / 1024
+    except (OSError, StopIteration):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 def train(name, net, tensor, o):
     """Losses by step, accuracy on another scene, and the median of a step in seconds."""
     adam, losses, times = torch.optim.Adam(net.parameters(), 3e-3), [], []
@@ -157,16 +169,18 @@ def main():
         torch.set_num_threads(o.threads)
         weft.set_threads(o.threads)
     first = None
+    batch([0])  # what NumPy takes counts for nobody
     for name, (net, tensor) in contenders(o).items():
+        before = memory(begin=True)
         try:
             losses, right, seconds = train(name, net, tensor, o)
         except (AssertionError, RuntimeError) as e:  # spconv's backward asks torch for CUDA
             print(f"{name:7} cannot train here: {str(e).splitlines()[0]}")
             continue
         first = first or seconds
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        peak = memory()
         print(f"{name:7} loss {losses[0]:.4f} -> {losses[-1]:.4f}  accuracy {100 * right:.1f} %  "
-              f"{1e3 * seconds:.0f} ms a step ({seconds / first:.2f}x weft)  peak so far {peak:.0f} MB")
+              f"{1e3 * seconds:.0f} ms a step ({seconds / first:.2f}x weft)  peak memory {peak:.0f} MB, {peak - before:.0f} of them new")
 
 
 if __name__ == "__main__":

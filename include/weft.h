@@ -67,7 +67,6 @@ typedef enum weft_status {
  * thread at a time; different contexts are independent.  To run kernels from several threads, give
  * each a context and compile in it: all but the first find the kernel in the cache. */
 typedef struct weft_ctx weft_ctx;
-
 WEFT_API weft_ctx *weft_ctx_new(void); /* NULL: out of memory */
 /* Frees the context and all that was made in it and is not freed yet. */
 WEFT_API void weft_ctx_free(weft_ctx *ctx);
@@ -110,7 +109,6 @@ WEFT_API WEFT_MUST weft_status weft_ctx_verbose(weft_ctx *ctx, weft_verbose *fn,
  * NULL lists these names.  Returns row i and, in *note (which may be NULL), a word on it; NULL
  * after the last row. */
 WEFT_API const char *weft_list(const char *what, int i, const char **note);
-
 typedef struct weft_prog weft_prog;
 
 /* Reads a program from n bytes of text; `file` is its name in messages and may be NULL.  On
@@ -222,9 +220,7 @@ WEFT_API WEFT_MUST weft_status weft_format_measure(weft_ctx *ctx, const char *pa
 
 /* NULL is allowed.  Arguments made for the program live on. */
 WEFT_API void weft_prog_free(weft_prog *prog);
-
 typedef enum weft_type { WEFT_I32, WEFT_I64, WEFT_F16, WEFT_BF16, WEFT_F32, WEFT_F64 } weft_type;
-
 enum { WEFT_MAX_NDIM = 32 };
 
 /* An array of the caller. */
@@ -243,7 +239,6 @@ typedef enum weft_role {
     WEFT_OUTPUT, /* written; may be left out: the library allocates it */
     WEFT_INOUT   /* its first content counts */
 } weft_role;
-
 typedef struct weft_arg {
     const char *name; /* "n", "A", or of a structure array "J.start", "J.coord", "E.j" */
     weft_role role;
@@ -277,7 +272,6 @@ WEFT_API WEFT_MUST weft_status weft_prog_matrix(const weft_prog *prog, const cha
 /* The arguments for runs of one program, as it is now: checked first.  On WEFT_OK the caller owns
  * *out, until weft_args_free; otherwise *out is NULL. */
 typedef struct weft_args weft_args;
-
 WEFT_API WEFT_MUST weft_status weft_args_new(weft_prog *prog, weft_args **out);
 WEFT_API void weft_args_free(weft_args *args); /* NULL is allowed */
 
@@ -318,7 +312,6 @@ WEFT_API WEFT_MUST weft_status weft_run(weft_args *args);
  * When there is no compiler, or it fails, or the program is one that is only interpreted so far
  * (some searches), the kernel interprets: weft_warning and weft_kernel_info say why. */
 typedef struct weft_kernel weft_kernel;
-
 WEFT_API WEFT_MUST weft_status weft_kernel_compile(weft_prog *prog, weft_kernel **out);
 WEFT_API void weft_kernel_free(weft_kernel *kernel); /* NULL is allowed */
 
@@ -377,14 +370,12 @@ typedef struct weft_tuning {     /* where a search is */
 /* Returns 0, or anything else to end the search with what was found; makes no calls with the
  * context. */
 typedef int weft_tune_fn(void *user, const weft_tuning *now);
-
 typedef struct weft_tune {
     double seconds;     /* for the search; 30 */
     int top;            /* how many candidates begin; 24 */
     weft_tune_fn *tell; /* called before each compile and after each timing; or NULL */
     void *user;
 } weft_tune;
-
 typedef struct weft_tuned {
     const char *schedule; /* the kernel's; "" is the default schedule */
     double seconds, default_s, pick_s; /* of a run: by it, by the default, by the model's choice */
@@ -448,10 +439,8 @@ WEFT_API WEFT_MUST weft_status weft_prog_emit(weft_prog *prog, const char *targe
  * gradients.  The caller owns *out, until weft_tp_free.  WEFT_E_ARG: a problem with other operands,
  * as a bias. */
 typedef struct weft_tp weft_tp;
-
 WEFT_API WEFT_MUST weft_status weft_tp_new(weft_ctx *ctx, const char *spec, weft_tp **out);
 WEFT_API void weft_tp_free(weft_tp *tp); /* NULL is allowed */
-
 typedef struct weft_tp_info {
     int64_t x, y, w, z; /* elements of a row; 0: there is no such operand, or nothing in it */
     int shared;         /* 1: the weights are */
@@ -481,7 +470,6 @@ WEFT_API WEFT_MUST weft_status weft_tp_double_backward(weft_tp *tp, int64_t n, c
  * are of different kinds altogether.  The arrays are looked at in this call only.  The caller owns
  * *out, until weft_edges_free.  WEFT_E_BIND: a row that is not there. */
 typedef struct weft_edges weft_edges;
-
 typedef struct weft_edge_list {
     int64_t nodes, senders, n;     /* rows of z, rows of x, edges */
     weft_type type;                /* of the two arrays: WEFT_I32 or WEFT_I64 */
@@ -526,10 +514,8 @@ WEFT_API WEFT_MUST weft_status weft_tiles_make(weft_ctx *ctx, const weft_edge_li
  * receiver in the order of their senders, and results have the same bits for any number of threads
  * and any order of the list; edges with the same two ends are summed in the order of the list. */
 typedef struct weft_conv weft_conv;
-
 WEFT_API WEFT_MUST weft_status weft_conv_new(weft_ctx *ctx, const char *spec, weft_conv **out);
 WEFT_API void weft_conv_free(weft_conv *conv); /* NULL is allowed */
-
 typedef struct weft_conv_info {
     int64_t x, y, w, z; /* elements of a row; w: weights of an edge, or in all */
     int64_t hidden;     /* features of an edge that its weights are made of; 0: they are given */
@@ -577,7 +563,6 @@ WEFT_API WEFT_MUST weft_status weft_ctx_compiler(weft_ctx *ctx);
 
 /* The cache of kernels.  The directory is the context's; WEFT_E_IO: there is none. */
 WEFT_API WEFT_MUST weft_status weft_cache_dir(weft_ctx *ctx, const char **out);
-
 typedef struct weft_entry {
     const char *key;    /* the name of its file */
     int64_t bytes, age; /* age in seconds */
@@ -793,6 +778,21 @@ WEFT_API WEFT_MUST weft_status weft_kernel_map_make(weft_ctx *ctx, const weft_vo
  * arrays of `map` are the caller's, not those of the last call. */
 WEFT_API WEFT_MUST weft_status weft_kernel_map_turn(weft_ctx *ctx, const weft_kernel_map *map,
                                                     weft_kernel_map *out);
+
+/* Where a pruned weight has its elements in a format of the operator sparse_linear: csr, bsr(b, c),
+ * dbsr(b, c), sr_bcrs(b, g) or n_m(k, g).  `mask` has a byte for each element, 0: it is pruned.
+ * The arrays are the context's, until the next of these calls.  WEFT_E_ARG: a format that there is
+ * not, or that does not fit the weight or its mask. */
+typedef struct weft_places {
+    int64_t n, starts, indices, stored; /* lengths of at, start, index and row */
+    const int64_t *at;    /* row * columns + column of each stored element; -1: padding */
+    const int64_t *start; /* E.start; of sr_bcrs G.start; of n_m none */
+    const int64_t *index; /* E.j; of sr_bcrs C.j, -1: padding; of n_m L.o */
+    const int64_t *row;   /* of dbsr D.i, else none */
+} weft_places;
+WEFT_API WEFT_MUST weft_status weft_places_make(weft_ctx *ctx, const char *format,
+                                                const unsigned char *mask, int64_t rows,
+                                                int64_t columns, weft_places *out);
 
 #ifdef __cplusplus
 }

@@ -27,7 +27,8 @@ def integer(name: str, value: Any, least: int = -INT64_MAX - 1, most: int = INT6
     if is_bool or number is None:
         raise ArgumentError(f"{name}: expected an integer, got {value!r} of type {type(value).__name__}")
     if not least <= number <= most:
-        raise ArgumentError(f"{name}: expected an integer from {least} to {most}, got {number}")
+        upto = "on" if most == INT64_MAX else f"to {most}"
+        raise ArgumentError(f"{name}: expected an integer from {least} {upto}, got {number}")
     return number
 
 

@@ -144,12 +144,20 @@ def kernel_map(coords: Any, kernel_size: Three = 3, stride: Three = 1, padding: 
         raise bad("subm", "False with transposed=True", "True")
     if subm and triple("stride", stride, 1) != (1, 1, 1):
         raise bad("stride", "1 for a submanifold convolution; give subm=False", stride)
+    extra = triple("output_padding", output_padding)
+    if extra != (0, 0, 0) and not transposed:
+        raise bad("output_padding", "0 without transposed=True", output_padding)
+    for e, s, d in zip(extra, triple("stride", stride, 1), triple("dilation", dilation, 1)):
+        if e >= max(s, d, e == 0):
+            raise bad("output_padding", "less than stride or dilation", output_padding)
     size = triple("kernel_size", kernel_size, 1)
     grid = (0, 0, 0) if shape is None else triple("shape", shape, 1)
     settings = (grid, size, triple("stride", stride, 1), triple("padding", padding), triple("dilation", dilation, 1),
-                triple("output_padding", output_padding))
+                extra)
     kind = 0 if subm else 2 if transposed else 1
     batch = 0 if batch_size is None else _check.integer("batch_size", batch_size, 1)
+    if is_torch(coords) and (coords.device.type != "cpu" or str(coords.layout) != "torch.strided"):
+        raise bad("coords", "a dense tensor on the CPU", f"{coords.layout} on {coords.device}")
     if is_torch(coords):
         from . import _torch_conv3d
 
@@ -224,6 +232,9 @@ def conv3d(x: Any, weight: Any, kernel_map: KernelMap, bias: Any = None) -> Any:
     is (n_out, out channels).  Of tensors it has gradients, to any order."""
     given = [x, weight] + ([] if bias is None else [bias])
     names = ("x", "weight", "bias")
+    for name, a in zip(names, given):
+        if a is None:
+            raise bad(name, "an array of NumPy or a tensor of torch", "None")
     if any(is_torch(a) for a in given):
         from . import _torch_conv3d
 

@@ -136,6 +136,11 @@ class Mask(Structure):
                 ("x", c_void_p)]
 
 
+class Places(Structure):
+    _fields_ = [("n", c_int64), ("starts", c_int64), ("indices", c_int64), ("stored", c_int64),
+                ("at", c_void_p), ("start", c_void_p), ("index", c_void_p), ("row", c_void_p)]
+
+
 class Voxels(Structure):
     _fields_ = [("n", c_int64), ("type", c_int), ("coord", c_void_p), ("batch", c_int64),
                 ("shape", c_int64 * 3), ("kind", c_int), ("kernel", c_int64 * 3),
@@ -209,6 +214,7 @@ _FUNCTIONS = {
     "weft_neighbours_get": [c_void_p, POINTER(Neighbours)],
     "weft_mask_make": [c_void_p, POINTER(MaskIn), POINTER(Mask)],
     "weft_mask_random": [c_void_p, c_uint64, c_int64, c_void_p],
+    "weft_places_make": [c_void_p, c_char_p, c_void_p, c_int64, c_int64, POINTER(Places)],
     "weft_kernel_map_make": [c_void_p, POINTER(Voxels), POINTER(KernelMap)],
     "weft_kernel_map_turn": [c_void_p, POINTER(KernelMap), POINTER(KernelMap)],
     "weft_edges_new": [c_void_p, POINTER(EdgeList), POINTER(c_void_p)],

@@ -37,6 +37,9 @@ def _csr(name: str, x: Any) -> _Csr:
         start, col, values = x.crow_indices(), x.col_indices(), x.values()
         order = _order(start.numpy(), col.numpy(), x.shape[1], name)
         if order is not None:
+            if values.requires_grad:  # torch gives the gradient of unsorted rows in another order
+                raise bad(name, "sorted columns in each row, as a gradient is wanted",
+                          "unsorted ones; sort them by to_sparse_coo().coalesce().to_sparse_csr()")
             at = torch.from_numpy(order)
             col, values = col[at], values[at]
         return _Csr(start, col, values, tuple(x.shape))
@@ -73,7 +76,8 @@ def _result(op: str, arrays: Dict[str, Any], a: _Csr, b: _Csr, sizes: Dict[str, 
     shape = (sizes["m"], sizes["n"])
     if not is_torch(like):
         got = kernel_of(f"{op}:{kind}")({"A": a.values, "B": b.values, **arrays}, **sizes)
-        return type(like)((got["C"], got["U.coord"], got["U.start"]), shape=shape)
+        made = type(like.tocsr())((got["C"], got["U.coord"], got["U.start"]), shape=shape)
+        return made.asformat(like.format)
     torch = sys.modules["torch"]
     places = {k: v.numpy() for k, v in arrays.items()}
     if op == "sparse_mul":
@@ -88,10 +92,24 @@ def _result(op: str, arrays: Dict[str, Any], a: _Csr, b: _Csr, sizes: Dict[str, 
     return torch.sparse_csr_tensor(start, col, values, shape)
 
 
+def _of_one_kind(A: Any, b: _Csr) -> _Csr:
+    """b in arrays of the kind of A."""
+    if is_torch(A) == is_torch(b.values):
+        return b
+    if is_torch(A):
+        torch = sys.modules["torch"]
+        start, col = (torch.from_numpy(x.astype(np.int64)) for x in (b.start, b.col))
+        return _Csr(start, col, torch.from_numpy(b.values), b.shape)
+    if b.values.requires_grad:
+        raise bad("A", "a sparse tensor of torch, as B is one that needs a gradient", describe(A))
+    return _Csr(*(x.numpy() for x in (b.start, b.col, b.values)), b.shape)
+
+
 def spgemm(A: Any, B: Any) -> Any:
     """A B of two sparse matrices, as a sparse matrix of the kind of A: SciPy's, or torch's in CSR or COO.  It has an
     entry wherever a product of entries goes, in sorted rows.  In COO of torch, gradients by the values of both."""
     a, b = _csr("A", A), _csr("B", B)
+    b = _of_one_kind(A, b)
     if a.shape[1] != b.shape[0]:
         raise bad("B", f"{a.shape[1]} rows, as A has columns", b.shape)
     arrays = {**_structure("A", a, "E", "j"), **_structure("B", b, "F", "k")}
@@ -100,6 +118,7 @@ def spgemm(A: Any, B: Any) -> Any:
 
 def _elementwise(op: str, A: Any, B: Any) -> Any:
     a, b = _csr("A", A), _csr("B", B)
+    b = _of_one_kind(A, b)
     if a.shape != b.shape:
         raise bad("B", f"shape {a.shape}, as A has", b.shape)
     arrays = {**_structure("A", a, "J", "coord"), **_structure("B", b, "L", "coord")}

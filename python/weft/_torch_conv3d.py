@@ -82,8 +82,8 @@ def conv3d(x: Any, weight: Any, kernel_map: _conv3d.KernelMap, bias: Any) -> tor
     tensors = cast(*(torch.as_tensor(a) for a in (x, weight, bias) if a is not None))
     types = tuple(type_of(name, t) for name, t in zip(("x", "weight", "bias"), tensors))
     for name, t in zip(("x", "weight", "bias"), tensors):
-        if t.device.type not in ("cpu", "meta"):
-            raise bad(name, "a tensor on the CPU", t.device)
+        if t.device.type not in ("cpu", "meta") or t.layout is not torch.strided:
+            raise bad(name, "a dense tensor on the CPU", f"{t.layout} on {t.device}")
     x, weight = tensors[:2]
     m = kernel_map
     _conv3d._check_operands(x.shape, weight.shape, m, tensors[2].shape if len(tensors) > 2 else None, types)

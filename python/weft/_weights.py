@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from ctypes import byref
+from ctypes import byref, memmove
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -86,12 +86,12 @@ def _starts(counts: np.ndarray) -> np.ndarray:
 
 
 class _Places:
-    """Where the values of a format are: structure arrays by name, and the row and the column of each value
-    in the dense weight; a column of -1 is padding."""
+    """Where the values of a format are: structure arrays by the names of the program, and the element
+    row * columns + column of the dense weight that each value is; -1: padding."""
 
-    def __init__(self, arrays: Dict[str, np.ndarray], row: np.ndarray, col: np.ndarray):
+    def __init__(self, arrays: Dict[str, np.ndarray], at: np.ndarray):
         self.arrays = {k: np.ascontiguousarray(a, np.int64) for k, a in arrays.items()}
-        self.row, self.col = row, col
+        self.at = at
         self._tensors: Optional[Dict[str, Any]] = None
 
     def of_kind(self, like: Any) -> Dict[str, Any]:
@@ -103,65 +103,41 @@ class _Places:
         return self._tensors
 
 
-def _place_csr(mask: np.ndarray, sizes: Dict[str, int]) -> _Places:
-    row, col = np.nonzero(mask)
-    return _Places({"E.start": _starts(mask.sum(1)), "E.j": col}, row, col)
+_NAMES = {"csr": ("E.start", "E.j"), "bsr": ("E.start", "E.j"), "dbsr": ("E.start", "E.j"),
+          "sr_bcrs": ("G.start", "C.j"), "n_m": (None, "L.o")}
 
 
-def _place_blocks(mask: np.ndarray, sizes: Dict[str, int], stored_only: bool = False) -> _Places:
-    b, c = sizes["b"], sizes["c"]
-    blocks = mask.reshape(mask.shape[0] // b, b, mask.shape[1] // c, c).any(axis=(1, 3))
-    i, j = np.nonzero(blocks)
-    arrays = {"E.start": _starts(blocks.sum(1)), "E.j": j}
-    if stored_only:
-        some = np.flatnonzero(blocks.any(1))
-        arrays = {"D.i": some, "E.start": _starts(blocks.sum(1)[some]), "E.j": j}
-    row = i[:, None, None] * b + np.arange(b)[None, None, :]
-    col = j[:, None, None] * c + np.arange(c)[None, :, None]
-    return _Places(arrays, *np.broadcast_arrays(row, col))
+def _places(mask: np.ndarray, f: _Format) -> _Places:
+    """The structure that the library makes of a mask (weft_places_make in weft.h)."""
+    mask, made = np.ascontiguousarray(mask, bool), _lib.Places()
+    rows, columns = mask.shape
+    with _lib.lock:
+        _lib.check(_lib.lib.weft_places_make(_lib.context(), str(f).encode(), mask.ctypes.data, rows, columns,
+                                             byref(made)))
+        at, start, index, row = (_copied(address, n) for address, n in (
+            (made.at, made.n), (made.start, made.starts), (made.index, made.indices), (made.row, made.stored)))
+    s = f.sizes
+    shape = {"csr": (-1,), "bsr": (-1, s.get("c"), s.get("b")), "dbsr": (-1, s.get("c"), s.get("b")),
+             "sr_bcrs": (-1, s.get("g"), s.get("b")), "n_m": (rows, columns // s.get("g", 1), s.get("k"))}[f.name]
+    names = _NAMES[f.name]
+    inner = {"sr_bcrs": shape[:2], "n_m": shape}.get(f.name, (-1,))
+    arrays = {names[1]: index.reshape(inner if index.size else _no_rows(inner))}
+    if names[0] is not None:
+        arrays[names[0]] = start
+    if f.name == "dbsr":
+        arrays["D.i"] = row
+    return _Places(arrays, at.reshape(shape if at.size else _no_rows(shape)))
 
 
-def _place_strips(mask: np.ndarray, sizes: Dict[str, int]) -> _Places:
-    b, g = sizes["b"], sizes["g"]
-    columns = mask.reshape(mask.shape[0] // b, b, mask.shape[1]).any(1)
-    groups = -(-columns.sum(1) // g)
-    start = _starts(groups)
-    at = np.full(start[-1] * g, -1, np.int64)
-    strip, col = np.nonzero(columns)
-    inside = np.arange(len(col)) - _starts(columns.sum(1))[strip]
-    at[start[strip] * g + inside] = col
-    at = at.reshape(-1, g)
-    row = np.repeat(np.arange(len(groups)), groups)[:, None, None] * b + np.arange(b)
-    return _Places({"G.start": start, "C.j": at}, *np.broadcast_arrays(row, at[:, :, None]))
+def _no_rows(shape: Tuple[Any, ...]) -> Tuple[int, ...]:
+    return tuple(0 if n == -1 else n for n in shape)
 
 
-def _place_n_m(mask: np.ndarray, sizes: Dict[str, int]) -> _Places:
-    k, g = sizes["k"], sizes["g"]
-    groups = mask.reshape(mask.shape[0], mask.shape[1] // g, g)
-    most = int(groups.sum(2).max(initial=0))
-    if most > k:
-        row, group, _ = np.argwhere(groups.sum(2, keepdims=True) > k)[0]
-        raise bad("mask", f"at most {k} entries in each group of {g} columns, as n_m({k}, {g}) stores",
-                  f"{groups[row, group].sum()} in row {row}, columns {group * g} to {group * g + g - 1}")
-    if k > g:
-        raise bad("format", "n_m(k, g) with k at most g", f"n_m({k}, {g})")
-    # entries first, in ascending order; then places without one, so that all places differ
-    order = np.sort(np.argsort(~groups, axis=2, kind="stable")[:, :, :k], axis=2)
-    row = np.arange(mask.shape[0])[:, None, None]
-    col = np.arange(groups.shape[1])[None, :, None] * g + order
-    return _Places({"L.o": order}, *np.broadcast_arrays(row, col))
-
-
-_PLACE = {"csr": _place_csr, "bsr": _place_blocks, "sr_bcrs": _place_strips, "n_m": _place_n_m,
-          "dbsr": lambda mask, sizes: _place_blocks(mask, sizes, stored_only=True)}
-
-
-def _check_blocks(shape: Tuple[int, int], f: _Format) -> None:
-    rows = f.sizes.get("b", 1)
-    columns = f.sizes.get("c", f.sizes["g"] if f.name == "n_m" else 1)
-    if shape[0] % rows or shape[1] % columns:
-        raise bad("weight", f"multiples of {rows} rows and {columns} columns, as {f} stores, or the format csr",
-                  f"shape {shape}")
+def _copied(address: Optional[int], n: int) -> np.ndarray:
+    out = np.empty(n, np.int64)
+    if n:
+        memmove(out.ctypes.data, address, out.nbytes)
+    return out
 
 
 class SparseWeight:
@@ -193,9 +169,8 @@ class SparseWeight:
         if format == "auto":
             return min((cls.from_dense(weight, kept, f) for f in _candidates(shape)), key=cls.predicted)
         f = _format(format)
-        _check_blocks(shape, f)
-        places = _PLACE[f.name](kept, f.sizes)
-        keep = kept[places.row, np.maximum(places.col, 0)] & (places.col >= 0)
+        places = _places(kept, f)
+        keep = (places.at >= 0) & kept.reshape(-1)[np.maximum(places.at, 0)] if kept.size else places.at >= 0
         new = cls(shape, f, places, None, None if keep.all() else _like(keep, weight))
         new.values = new.values_of(weight)
         return new
@@ -207,13 +182,12 @@ class SparseWeight:
     @property
     def nnz(self) -> int:
         """Stored elements of the mask."""
-        return int(self._places.row.size if self.keep is None else self.keep.sum())
+        return int(self._places.at.size if self.keep is None else self.keep.sum())
 
     def mask(self) -> Any:
         """Which elements of the dense weight are stored, of those that the mask had."""
         flat = np.zeros(self.shape[0] * self.shape[1], bool)
-        kept = np.ones(self._places.row.shape, bool) if self.keep is None else _to_numpy(self.keep) != 0
-        flat[(self._places.row * self.shape[1] + self._places.col)[kept]] = True
+        flat[self._places.at if self.keep is None else self._places.at[_to_numpy(self.keep) != 0]] = True
         return _index(flat.reshape(self.shape), self.values)
 
     def predicted(self, tokens: int = 512, threads: int = 1) -> float:
@@ -225,19 +199,19 @@ class SparseWeight:
     def with_values(self, values: Any) -> "SparseWeight":
         """The same places with other values; what is computed for the structure is shared."""
         values = _dense("values", values)
-        if tuple(values.shape) != self._places.row.shape:
-            raise bad("values", f"shape {self._places.row.shape}", describe(values))
+        if tuple(values.shape) != self._places.at.shape:
+            raise bad("values", f"shape {self._places.at.shape}", describe(values))
         return SparseWeight(self.shape, self._format, self._places, values, self.keep)
 
     def values_of(self, weight: Any) -> Any:
         """The stored elements of a dense weight, 0 where they only fill a block; with a gradient, of torch."""
-        values = weight[_index(self._places.row, weight), _index(np.maximum(self._places.col, 0), weight)]
+        values = weight.reshape(-1)[_index(np.maximum(self._places.at, 0), weight)]
         return values if self.keep is None else values * self.keep
 
     def to_dense(self) -> Any:
         """The weight with zeros in between."""
         values = self.values if self.keep is None else self.values * self.keep
-        flat = (self._places.row * self.shape[1] + np.maximum(self._places.col, 0)).reshape(-1)
+        flat = np.maximum(self._places.at, 0).reshape(-1)
         n = self.shape[0] * self.shape[1]
         if is_torch(values):
             at = _index(flat, values)
@@ -264,11 +238,12 @@ def _weight_of(weight: Any) -> SparseWeight:
         shape, values = tuple(weight.shape), weight.data
         arrays = {"E.start": weight.indptr, "E.j": weight.indices}
     else:
+        got = f"{weight.layout}, {describe(weight)}" if is_torch(weight) else describe(weight)
         raise bad("weight", "a weft.SparseWeight (from_dense makes one of a weight and a mask), or a matrix in CSR "
-                  "or, of torch, in BSR", describe(weight))
+                  "or, of torch, in BSR; convert it by tocsr() or to_sparse_csr()", got)
     arrays = {k: _to_numpy(a) for k, a in arrays.items()}
     row = np.repeat(np.arange(shape[0]), np.diff(arrays["E.start"]))
-    return SparseWeight(shape, _format("csr"), _Places(arrays, row, arrays["E.j"]), values, None)
+    return SparseWeight(shape, _format("csr"), _Places(arrays, row * shape[1] + arrays["E.j"]), values, None)
 
 
 def _of_blocks(weight: Any) -> SparseWeight:
@@ -277,7 +252,7 @@ def _of_blocks(weight: Any) -> SparseWeight:
     i = np.repeat(np.arange(len(start) - 1), np.diff(start))
     row = i[:, None, None] * b + np.arange(b)[None, None, :]
     col = j[:, None, None] * c + np.arange(c)[None, :, None]
-    places = _Places({"E.start": start, "E.j": j}, *np.broadcast_arrays(row, col))
+    places = _Places({"E.start": start, "E.j": j}, row * weight.shape[1] + col)
     values = weight.values().transpose(1, 2)
     return SparseWeight(tuple(weight.shape), _format(f"bsr({b}, {c})"), places, values, None)
 
@@ -347,6 +322,13 @@ def _tokens(w: SparseWeight, x: Any) -> Tuple[Any, Dict[str, int]]:
 
 # ---- groups of rows
 
+def _integers(name: str, x: Any) -> np.ndarray:
+    given = _to_numpy(x)
+    if given.dtype.kind not in "iu" and given.size:
+        raise bad(name, "integers", f"elements of {given.dtype}")
+    return given.astype(np.int64)
+
+
 def grouped_mm(x: Any, weight: Any, offsets: Any, *, index: Any = None, gates: Any = None) -> Any:
     """Each group of rows times its own matrix, as of a mixture of experts: row t of the result is
     x[t] @ weight[g], where group g has the rows offsets[g - 1] to offsets[g] (0 to offsets[0] for the first), as
@@ -355,7 +337,7 @@ def grouped_mm(x: Any, weight: Any, offsets: Any, *, index: Any = None, gates: A
     index: (total) a row of x for each row of the groups, so that x is (n, in): tokens of experts.  gates: (total) a
     factor for each row; the result is then (n, out), with the rows of the groups summed at `index`."""
     x, weight, gates = cast(_dense("x", x), _dense("weight", weight), gates)
-    kind, ends = type_of("x", x), _to_numpy(offsets).astype(np.int64)
+    kind, ends = type_of("x", x), _integers("offsets", offsets)
     if weight.ndim != 3 or type_of("weight", weight) != kind:
         raise bad("weight", f"shape (groups, in, out) of {x.dtype}, as x has", describe(weight))
     if ends.shape != (weight.shape[0],) or np.any(np.diff(ends, prepend=0) < 0):
@@ -371,7 +353,7 @@ def grouped_mm(x: Any, weight: Any, offsets: Any, *, index: Any = None, gates: A
         if x.shape[0] != total:
             raise bad("x", f"{total} rows, as offsets ends with", x.shape[0])
         return _run(spec, arrays, **sizes)
-    at = _to_numpy(index).astype(np.int64)
+    at = _integers("index", index)
     if at.shape != (total,) or (total and (at.min() < 0 or at.max() >= x.shape[0])):
         raise bad("index", f"{total} rows of x, from 0 to {x.shape[0] - 1}", describe(index))
     arrays["T.j"] = _index(at, x)

@@ -80,6 +80,7 @@ struct weft_ctx {
     Box *tiles; /* of weft_tiles_make */
     Box *atoms; /* of weft_atoms_make */
     Box *mask;  /* of weft_mask_make */
+    Box *places; /* of weft_places_make */
     Box *map;   /* of weft_kernel_map_make */
     Box *near;  /* of weft_neighbours_find, which has */
     struct GeomNear *near_data;
@@ -392,13 +393,6 @@ const uint8_t *hold_uses(Arena *, Prog *, const struct EmitKernel *);
 void hold_mark(const Lowered *, const HoldKind *, bool *kept);
 /* parts.c: what lower/split/reductions.c leaves to the plan; and the least work of a chunk of a
  * phase. */
-enum {
-    /* Scatters: entries for each row of a part's array, so that the array costs little beside the
-     * entries; and the most parts.  One thread takes a part.  The number is a power of two, as
-     * numbers of threads mostly are. */
-    PARTS_ROW_ENTRIES = 3,
-    PARTS_OF_ROWS = 16
-};
 void api_fill_parts(Arena *, const Lowered *, Env *, const Axis *, int64_t part);
 int64_t api_most_extent(const Axis *); /* below one position, of a constant axis; -1: of another */
 int64_t api_grain(Arena *, const Lowered *, const Env *, int phase);

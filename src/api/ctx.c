@@ -87,6 +87,7 @@ void weft_ctx_free(weft_ctx *ctx)
     box_drop(ctx->tiles);
     box_drop(ctx->atoms);
     box_drop(ctx->mask);
+    box_drop(ctx->places);
     box_drop(ctx->map);
     box_drop(ctx->near);
     box_drop(ctx->machine_box);

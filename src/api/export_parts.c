@@ -194,8 +194,10 @@ static void put_cut(const Export *x, const Axis *e)
     for (int i = 0; i < x->info->narray; i++) /* those over parts are stored to */
         put_elements(x, x->info->array[i], parts);
     text_f(x->out,
-           "    const weft_pieces_rule rule = { %d, %d, %d, %d, %d, %d };\n\n"
-           "    weft_cut_range(h, n, weft_pieces(n, least, each, &rule), ",
+           "    const weft_pieces_rule rule = { %d, %d, %d, %d, %d, %d };\n"
+           "    int64_t k = weft_pieces(n, least, each, &rule);\n\n"
+           "    k = weft_min_i64(k, weft_max_i64(1, (int64_t)((double)n * weight) / each));\n"
+           "    weft_cut_range(h, n, k, ",
            RUN_ROOM, RUN_LEAST_PIECES, RUN_MAX_PARTS, RUN_FINE_ROOM, RUN_MAX_PIECES, RUN_CHAIN);
     if (of->extent == X_SEG)
         put_rows(x, of);
@@ -208,15 +210,39 @@ static void put_cut(const Export *x, const Axis *e)
     text_f(x->out, "    %s = c.start;\n", export_array_name(x, e, -1));
 }
 
+/* Where the entries below each row at the top begin: an array that is there, or a new one. */
+static void put_starts(const Export *x, const Axis *a, const Axis *top)
+{
+    if (a->parent == top) {
+        text_str(x->out, export_array_name(x, a, -1));
+        return;
+    }
+    text_str(x->out, "weft_starts_below(h, ");
+    export_put_total(x, top);
+    text_str(x->out, ", ");
+    put_starts(x, a->parent, top);
+    text_f(x->out, ", %s)", export_array_name(x, a, -1));
+}
+
 static void put_scatter(const Export *x, const Axis *r)
 {
-    text_str(x->out, "    weft_rows r;\n\n    weft_cut_rows(h, ");
-    put_rows(x, r->from);
-    text_str(x->out, ", ");
+    const Axis *top = r->from, *parts = r->parent;
+
+    while (top->parent != NULL)
+        top = top->parent;
+    text_str(x->out, "    weft_rows r;\n\n    r.rows = ");
+    export_put_total(x, top);
+    text_str(x->out, ";\n    r.start = ");
+    put_starts(x, r->from, top);
+    text_f(x->out, ";\n    r.name = %s;\n    r.named = ",
+           export_array_name(x, r->from, r->part));
     export_put_extent(x, r->from->coord[r->part].bound);
-    text_f(x->out, ", %d, %d, &r);\n", PARTS_ROW_ENTRIES, PARTS_OF_ROWS);
-    text_f(x->out, "    %s = r.parts;\n", export_array_name(x, r->parent, -1));
-    text_f(x->out, "    %s = r.start;\n", export_array_name(x, r, -1));
+    text_f(x->out, ";\n    weft_cut_rows(h, %d, %d, %d, &r);\n", RUN_ROW_ENTRIES, 2 * RUN_PART,
+           RUN_ROW_PARTS);
+    text_f(x->out, "    %s = r.parts;\n", export_array_name(x, parts, -1));
+    text_f(x->out, "    %s = r.first;\n", export_array_name(x, parts, 0));
+    text_f(x->out, "    %s = r.end;\n", export_array_name(x, parts, 1));
+    text_f(x->out, "    %s = r.first_row;\n", export_array_name(x, r, -1));
     text_f(x->out, "    %s = r.part;\n", export_array_name(x, r, 0));
 }
 

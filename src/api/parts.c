@@ -33,8 +33,8 @@ static void fill_long(Arena *arena, const Prog *p, Env *env, const Axis *e, int6
     run_fill_parts(start->data, ir_type[start->type].bytes, n, &r);
 }
 
-/* The least number of iterations that is worth a part: less, where each has much to do. */
-static int64_t least(Arena *arena, const Lowered *l, const Env *env, const Axis *e, int64_t part)
+/* What an iteration of a sum that is cut has to do. */
+static double weight_of(Arena *arena, const Lowered *l, const Env *env, const Axis *e)
 {
     double weight = 1;
 
@@ -44,7 +44,7 @@ static int64_t least(Arena *arena, const Lowered *l, const Env *env, const Axis 
         if (b != NULL && b->of == e)
             weight = lower_weight(arena, l->prog, env, &l->work[i]);
     }
-    return (int64_t)((double)(part > 0 ? part : RUN_PART) / weight) + 1;
+    return weight;
 }
 
 int64_t api_most_extent(const Axis *a)
@@ -96,9 +96,14 @@ static void fill_pieces(Arena *arena, const Lowered *l, Env *env, const Axis *e,
     bool entries = of->extent == X_SEG;
     int64_t n = entries ? ir_axis_total(p, env, of) : ir_eval_size(p, env, of->size), k, *start;
     int64_t *row, *end, *range = new_array(arena, &env->start[parts->id], 2);
+    int64_t each = most_elements(l, env, parts);
+    double weight = weight_of(arena, l, env, e), terms;
 
     n = n > 0 ? n : 0;
-    k = run_count_pieces(n, least(arena, l, env, e, part), most_elements(l, env, parts));
+    terms = (double)n * weight;
+    k = run_count_pieces(n, (int64_t)((double)(part > 0 ? part : RUN_PART) / weight) + 1, each);
+    if (part == 0) /* a part adds at least as many terms as it has elements */
+        k = terms < (double)each ? k > 0 : terms < (double)(k * each) ? (int64_t)terms / each : k;
     range[1] = k;
     row = new_array(arena, &env->coord[parts->id][0], k);
     end = new_array(arena, &env->coord[parts->id][1], k);
@@ -113,35 +118,53 @@ static void fill_pieces(Arena *arena, const Lowered *l, Env *env, const Axis *e,
     }
 }
 
-enum { ROW_ENTRIES = PARTS_ROW_ENTRIES, MOST_ROW_PARTS = PARTS_OF_ROWS };
+/* Where the entries below each row at the top begin, and their number. */
+static int64_t *starts_below(Arena *arena, const Prog *p, const Env *env, const Axis *a)
+{
+    const Axis *up = a->parent;
+    int64_t rows, *out;
+
+    if (up->parent == NULL) {
+        rows = ir_axis_total(p, env, up);
+        out = arena_array(arena, rows + 1, sizeof *out);
+        for (int64_t i = 0; i <= rows; i++)
+            out[i] = ir_array_int(&env->start[a->id], i);
+        return out;
+    }
+    out = starts_below(arena, p, env, up);
+    while (up->parent != NULL)
+        up = up->parent;
+    rows = ir_axis_total(p, env, up);
+    for (int64_t i = 0; i <= rows; i++)
+        out[i] = ir_array_int(&env->start[a->id], out[i]);
+    return out;
+}
 
 /* Parts of rows with about as many entries each. */
 static void fill_rows(Arena *arena, const Prog *p, Env *env, const Axis *r, int64_t part)
 {
-    const Axis *parts = r->parent, *of = r->from;
-    const Array *s = &env->start[of->id];
-    int64_t rows = ir_axis_total(p, env, of->parent), n = ir_axis_total(p, env, of);
-    int64_t named = ir_eval_size(p, env, of->coord[r->part].bound), row = 0, made = 0, k;
-    int64_t *range = new_array(arena, &env->start[parts->id], 2), *start, *at, most;
+    const Axis *parts = r->parent, *of = r->from, *top = of;
+    const Array *names = &env->coord[of->id][r->part];
+    int64_t *range = new_array(arena, &env->start[parts->id], 2);
+    RunRows cut = { .start = starts_below(arena, p, env, of),
+                    .name = names->data,
+                    .bytes = ir_type[names->type].bytes,
+                    .named = ir_eval_size(p, env, of->coord[r->part].bound) };
 
-    most = part > 0 ? n / part : n / (ROW_ENTRIES * (named > rows ? named : rows > 0 ? rows : 1));
-    for (k = rows > 0; 0 < k && 2 * k <= most && k < MOST_ROW_PARTS;)
-        k *= 2;
-    start = new_array(arena, &env->start[r->id], k + 1);
-    at = new_array(arena, &env->coord[r->id][0], rows);
-    for (int64_t q = 0; q < k; q++) {
-        int64_t first, end;
-
-        run_rows_of(s->data, ir_type[s->type].bytes, rows, run_piece(n, k, q),
-                    run_piece(n, k, q + 1), &first, &end);
-        end = q + 1 == k ? rows : end;
-        while (row < end)
-            at[row++] = made;
-        if (row > start[made])
-            start[++made] = row;
-    }
-    range[1] = made;
-    env->start[r->id].n = made + 1;
+    while (top->parent != NULL)
+        top = top->parent;
+    cut.rows = ir_axis_total(p, env, top);
+    cut.low = arena_array(arena, cut.rows, sizeof *cut.low);
+    cut.high = arena_array(arena, cut.rows, sizeof *cut.high);
+    run_count_rows(&cut, part);
+    cut.first_row = new_array(arena, &env->start[r->id], cut.parts + 1);
+    cut.part = new_array(arena, &env->coord[r->id][0], cut.rows);
+    cut.first = new_array(arena, &env->coord[parts->id][0], cut.parts);
+    cut.end = new_array(arena, &env->coord[parts->id][1], cut.parts);
+    run_fill_rows(&cut);
+    range[1] = cut.parts;
+    env->start[r->id].n = cut.parts + 1;
+    env->coord[parts->id][0].n = env->coord[parts->id][1].n = cut.parts;
 }
 
 void api_fill_parts(Arena *arena, const Lowered *l, Env *env, const Axis *e, int64_t part)

@@ -16,6 +16,12 @@ static void transpose(Kernel *k, const Aim *aim)
     lower_transpose(k->p);
 }
 
+static void relayout(Kernel *k, const Aim *aim)
+{
+    (void)aim;
+    lower_relayout(k->p);
+}
+
 static void positions(Kernel *k, const Aim *aim)
 {
     (void)aim;
@@ -186,6 +192,9 @@ const Pass api_pass[] = {
         "store the entries of axes in the formats that a schedule names", formats),
     ROW("transpose", COORDINATES, COORDINATES, NONE, NONE, OPTIONAL | PLANNED | REORDERS, EVERY,
         "turn scatters through a coordinate into sums over the rows of a transpose", transpose),
+    ROW("relayout", COORDINATES, COORDINATES, NONE, NONE, OPTIONAL, EVERY,
+        "copy small operands with the last dimension of the output last, and run it innermost",
+        relayout),
     ROW("positions", COORDINATES, POSITIONS, NONE, NONE, REQUIRED, EVERY,
         "turn coordinates into loops over stored entries", positions),
     ROW("steps", POSITIONS, POSITIONS, NONE, ARRANGED, REQUIRED, EVERY,

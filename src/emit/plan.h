@@ -246,36 +246,113 @@ static WEFT_USED void weft_cut_range(weft_heap *h, int64_t n, int64_t k, int64_t
     }
 }
 
-typedef struct weft_rows { /* rows in parts of about as many entries: the part of each */
-    int64_t *parts, *start, *part;
+/* Of n rows, where the entries below begin that are below entries which begin at up. */
+static WEFT_USED const int64_t *weft_starts_below(weft_heap *h, int64_t n, const int64_t *up,
+                                                  const int64_t *start)
+{
+    int64_t *out = weft_take(h, n + 1);
+
+    for (int64_t i = 0; h->fault == 0 && i <= n; i++)
+        out[i] = start[up[i]];
+    return out;
+}
+
+typedef struct weft_rows { /* rows in parts of about as many entries; each entry names a row of */
+    int64_t rows, named;   /* another array */
+    const int64_t *start, *name;
+    int64_t *low, *high;           /* by row: the first and the last that its entries name */
+    int64_t *parts;                /* 0, and their number */
+    int64_t *first, *end;          /* by part: the same */
+    int64_t *first_row, *part;     /* by part; by row */
 } weft_rows;
 
-/* A power of two of parts, up to `most`, each with `each` entries for each row that is named. */
-static WEFT_USED void weft_cut_rows(weft_heap *h, int64_t rows, const int64_t *start,
-                                    int64_t named, int64_t each, int64_t most, weft_rows *out)
+static WEFT_USED int64_t weft_window(const weft_rows *r, int64_t row, int64_t end, int64_t *low,
+                                     int64_t *high)
 {
-    int64_t n = start[rows], row = 0, made = 0, k = rows > 0, fit;
+    *low = r->named;
+    *high = 0;
+    for (; row < end; row++) {
+        *low = r->low[row] < *low ? r->low[row] : *low;
+        *high = r->high[row] > *high ? r->high[row] : *high;
+    }
+    *low = *low < *high ? *low : *high;
+    return *high - *low;
+}
 
-    fit = n / (each * (named > rows ? named : rows > 0 ? rows : 1));
-    while (0 < k && 2 * k <= fit && k < most)
+static WEFT_USED int64_t weft_end_row(const weft_rows *r, int64_t k, int64_t q)
+{
+    int64_t n = r->start[r->rows], from = weft_piece(n, k, q), to = weft_piece(n, k, q + 1);
+
+    return q + 1 == k  ? r->rows
+           : to > from ? weft_row_of(r->start, r->rows, to - 1) + 1
+                       : weft_row_of(r->start, r->rows, from);
+}
+
+static WEFT_USED int64_t weft_windows(const weft_rows *r, int64_t k)
+{
+    int64_t all = 0, row = 0, low, high;
+
+    for (int64_t q = 0; q < k; q++) {
+        int64_t end = weft_end_row(r, k, q);
+
+        all += weft_window(r, row, end, &low, &high);
+        row = end > row ? end : row;
+    }
+    return all;
+}
+
+static WEFT_USED void weft_find_named(weft_rows *r)
+{
+    for (int64_t i = 0; i < r->rows; i++) {
+        r->low[i] = r->named;
+        r->high[i] = 0;
+        for (int64_t e = r->start[i]; e < r->start[i + 1]; e++) {
+            if (r->name[e] >= 0 && r->name[e] < r->low[i])
+                r->low[i] = r->name[e];
+            if (r->name[e] >= r->high[i])
+                r->high[i] = r->name[e] + 1;
+        }
+    }
+}
+
+/* A power of two of parts, up to `most`, with `each` entries for each row of their arrays; but two
+ * from `two` entries on. */
+static WEFT_USED void weft_cut_rows(weft_heap *h, int64_t each, int64_t two, int64_t most,
+                                    weft_rows *r)
+{
+    int64_t row = 0, made = 0, k = r->rows > 0, n, room;
+
+    r->low = weft_take(h, r->rows);
+    r->high = weft_take(h, r->rows);
+    if (h->fault != 0)
+        return;
+    weft_find_named(r);
+    n = r->start[r->rows];
+    room = n / each;
+    while (0 < k && 2 * k <= room / r->rows && k < most)
         k *= 2;
-    out->parts = weft_take_filled(h, 2, 0);
-    out->start = weft_take_filled(h, k + 1, 0);
-    out->part = weft_take(h, rows);
+    if (n >= two && room < 2 * r->named)
+        room = 2 * r->named;
+    while (k > 1 && weft_windows(r, k) > room)
+        k /= 2;
+    r->parts = weft_take_filled(h, 2, 0);
+    r->first = weft_take_filled(h, k, 0);
+    r->end = weft_take_filled(h, k, 0);
+    r->first_row = weft_take_filled(h, k + 1, 0);
+    r->part = weft_take(h, r->rows);
     if (h->fault != 0)
         return;
     for (int64_t q = 0; q < k; q++) {
-        int64_t from = weft_piece(n, k, q), to = weft_piece(n, k, q + 1), end;
+        int64_t from = row, end = weft_end_row(r, k, q);
 
-        end = q + 1 == k  ? rows
-              : to > from ? weft_row_of(start, rows, to - 1) + 1
-                          : weft_row_of(start, rows, from);
         while (row < end)
-            out->part[row++] = made;
-        if (row > out->start[made])
-            out->start[++made] = row;
+            r->part[row++] = made;
+        if (row == from)
+            continue;
+        weft_window(r, from, row, &r->first[made], &r->end[made]);
+        r->first_row[++made] = row;
     }
-    out->parts[1] = made;
+    r->parts[1] = made;
 }
 
 /* Positions of an axis under those of its parent: `width` under each, or, where that is less than

@@ -161,4 +161,21 @@ void geom_kernel_map(Arena *keep, Arena *scratch, const GeomPool *, const GeomVo
  * at and not set. */
 void geom_map_turn(Arena *keep, Arena *scratch, const GeomMap *from, GeomMap *to);
 
+/* places.c: a pruned weight in a format of the operator sparse_linear. */
+typedef struct GeomPlacesIn {
+    const char *format; /* csr, bsr(b, c), dbsr(b, c), sr_bcrs(b, g), n_m(k, g) */
+    const unsigned char *mask; /* rows x columns; 0: pruned */
+    int64_t rows, columns;
+} GeomPlacesIn;
+
+typedef struct GeomPlaces {
+    int64_t n, starts, indices, stored; /* lengths of the arrays */
+    int64_t *at;            /* row * columns + column of each stored element; -1: padding */
+    int64_t *start, *index; /* NULL where a format has none */
+    int64_t *row;           /* dbsr: rows of blocks that are stored */
+} GeomPlaces;
+
+/* Throws ST_ARG for a format that there is not, or that the weight or its mask does not fit. */
+void geom_places(Arena *, const GeomPlacesIn *, GeomPlaces *out);
+
 #endif

@@ -124,9 +124,10 @@ static void check_place(Err *err, const GeomVoxels *v, int64_t i, const int64_t 
                       (long long)i, (long long)at[c],
                       c == 0 ? "give indices from 0 on" : "without a shape it may be negative");
         if (limit > 0 && at[c] >= limit)
-            err_throw(err, ST_ARG, "coords: the %s of voxel %lld is %lld, but the %s is %lld",
+            err_throw(err, ST_ARG, "coords: the %s of voxel %lld is %lld, but the %s is %lld; %s",
                       what[c], (long long)i, (long long)at[c],
-                      c == 0 ? "number of samples" : "size of the grid there", (long long)limit);
+                      c == 0 ? "number of samples" : "size of the grid there", (long long)limit,
+                      c == 0 ? "give a larger batch size" : "give a larger shape, or leave it out");
         if (at[c] < -GEOM_FAR || at[c] > GEOM_FAR)
             err_throw(err, ST_LIMIT, "coords: the %s of voxel %lld is %lld; they are below 2^40",
                       what[c], (long long)i, (long long)at[c]);

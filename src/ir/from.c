@@ -101,9 +101,12 @@ static bool is_cut(const Axis *e)
 
 static bool is_scatter(const Axis *r)
 {
-    return is_rows(r, 1) && is_rows(r->parent, 0) && is_root(r->parent->parent, 0) &&
-           r->from->extent == X_SEG && r->from->parent != NULL &&
-           r->from->coord[r->part].bound != NULL;
+    bool good = is_rows(r, 1) && is_rows(r->parent, 2) && is_root(r->parent->parent, 0) &&
+                r->from->parent != NULL && r->from->coord[r->part].bound != NULL;
+
+    for (const Axis *a = r->from; a->parent != NULL && good; a = a->parent)
+        good = a->extent == X_SEG;
+    return good;
 }
 
 /* Entries that can be sorted: of plain rows, or of none, and none of them padding. */

@@ -105,7 +105,7 @@ enum AxisFrom {
     FROM_LONG = -1, /* the entries of long rows, under parts, under long rows, under one position */
     FROM_CUT = -2,  /* all entries, or the positions of a dense axis, under parts, under one */
     FROM_FORMAT = -3, /* those of a part of a format; its last coordinate is where they were */
-    FROM_ROWS = -4    /* not entries but their rows, each with its part, under parts, under one */
+    FROM_ROWS = -4    /* not entries but the rows at their top, each with its part, under parts */
 };
 
 enum AxisFlags { AX_SORTED = 1, AX_UNIQUE = 2, AX_PADDED = 4 };

@@ -35,6 +35,11 @@ void lower_transpose(Prog *p);
  * where the entries have rows, its row, second. */
 int lower_carried(const Axis *t, int n);
 
+/* positions/relayout.c: in sums over entries the last variable of the output runs innermost, and
+ * small operands that have another one last are copied before.  Changes p's statements: give it a
+ * copy. */
+void lower_relayout(Prog *p);
+
 /* positions/statements.c: coordinates become loops over stored entries, each access the position
  * of its element in every interface dimension; searches are `find`, padding and guards are
  * branches, what cannot be proven inside is checked; what is inserted into a built axis is one

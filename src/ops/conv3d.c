@@ -4,7 +4,8 @@
  * Sparse convolution over a kernel map: submanifold, strided, transposed and inverse ones differ
  * in the map alone.  Pairs are by strips of outputs and, in a strip, by offset (geom/strips.c
  * makes them so), which keeps the outputs of a strip and one matrix of weights in the caches.
- * Weights are given an output channel a row, and turned first: lanes run over output channels. */
+ * Weights are given an output channel a row; lower/positions/relayout.c copies them for lanes over
+ * output channels, while the gradient by X reads them as they are. */
 #include "ops/ops_int.h"
 
 enum Bit { BIAS = OPS_FIRST << 0 };
@@ -19,10 +20,8 @@ static const OpsRow rows[] = {
       "axis S = ${strips}, G(S) = seg : d < ${k}, E(G) = seg : r < ${strip}, v < ${vin}\n"
       "axis C = ${ci}, O = ${co}\n"
       "$t X[${vin}, C], W[O, ${k}, C], $BY[S, ${strip}, O]\n"
-      "temp $t T[${k}, C, O]\n"
-      "t: for d in ${k}, c, o: T[d, c, o] = W[o, d, c]\n"
       "$b"
-      "y: for s, g, e, c, o: Y[s, r(e), o] += X[v(e), c] * T[d(g), c, o]\n" },
+      "y: for s, g, e, c, o: Y[s, r(e), o] += X[v(e), c] * W[o, d(g), c]\n" },
     { NULL, 0, NULL, NULL },
 };
 

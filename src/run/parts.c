@@ -98,3 +98,97 @@ void run_rows_of(const void *start, int bytes, int64_t n, int64_t from, int64_t 
     *out_row = row_of(start, bytes, n, from);
     *out_end = to > from ? row_of(start, bytes, n, to - 1) + 1 : *out_row;
 }
+
+static int64_t name_at(const RunRows *r, int64_t e)
+{
+    return r->bytes == 4 ? ((const int32_t *)r->name)[e] : ((const int64_t *)r->name)[e];
+}
+
+/* What the entries of each row name. */
+static void find_named(RunRows *r)
+{
+    for (int64_t i = 0; i < r->rows; i++) {
+        r->low[i] = r->named;
+        r->high[i] = 0;
+        for (int64_t e = r->start[i]; e < r->start[i + 1]; e++) {
+            int64_t v = name_at(r, e);
+
+            if (v >= 0 && v < r->low[i])
+                r->low[i] = v;
+            if (v >= r->high[i])
+                r->high[i] = v + 1;
+        }
+    }
+}
+
+/* The row that part q ends before, of k parts. */
+static int64_t end_of(const RunRows *r, int64_t k, int64_t q)
+{
+    int64_t n = r->start[r->rows], row, end;
+
+    if (q + 1 == k)
+        return r->rows;
+    run_rows_of(r->start, sizeof *r->start, r->rows, run_piece(n, k, q), run_piece(n, k, q + 1),
+                &row, &end);
+    return end;
+}
+
+/* What the entries of rows row..end name: the first, the last one and 1, and how many. */
+static int64_t window(const RunRows *r, int64_t row, int64_t end, int64_t *low, int64_t *high)
+{
+    *low = r->named;
+    *high = 0;
+    for (; row < end; row++) {
+        *low = r->low[row] < *low ? r->low[row] : *low;
+        *high = r->high[row] > *high ? r->high[row] : *high;
+    }
+    *low = *low < *high ? *low : *high;
+    return *high - *low;
+}
+
+/* Rows of the arrays of k parts. */
+static int64_t windows(const RunRows *r, int64_t k)
+{
+    int64_t all = 0, row = 0, low, high;
+
+    for (int64_t q = 0; q < k; q++) {
+        int64_t end = end_of(r, k, q);
+
+        all += window(r, row, end, &low, &high);
+        row = end > row ? end : row;
+    }
+    return all;
+}
+
+void run_count_rows(RunRows *r, int64_t part)
+{
+    int64_t n = r->start[r->rows], k = r->rows > 0, room = n / RUN_ROW_ENTRIES;
+    int64_t most = part > 0 ? n / part : r->rows > 0 ? room / r->rows : 0;
+
+    find_named(r);
+    if (n >= 2 * RUN_PART && room < 2 * r->named)
+        room = 2 * r->named;
+    while (0 < k && 2 * k <= most && k < RUN_ROW_PARTS)
+        k *= 2;
+    while (k > 1 && part == 0 && windows(r, k) > room)
+        k /= 2;
+    r->parts = k;
+}
+
+void run_fill_rows(RunRows *r)
+{
+    int64_t row = 0, made = 0;
+
+    r->first_row[0] = 0;
+    for (int64_t q = 0; q < r->parts; q++) {
+        int64_t from = row, end = end_of(r, r->parts, q);
+
+        while (row < end)
+            r->part[row++] = made;
+        if (row == from)
+            continue;
+        window(r, from, row, &r->first[made], &r->end[made]);
+        r->first_row[++made] = row;
+    }
+    r->parts = made;
+}

@@ -128,6 +128,28 @@ int64_t run_piece(int64_t n, int64_t pieces, int64_t q);
 void run_rows_of(const void *start, int bytes, int64_t n, int64_t from, int64_t to,
                  int64_t *out_row, int64_t *out_end);
 
+/* Rows in parts of about as many entries each.  One thread takes a part, so their number is a power
+ * of two, as numbers of threads mostly are, up to RUN_ROW_PARTS.  An entry names a row of another
+ * array, and a part has an array of those from the first to the last that its entries name: there
+ * are as many parts as have RUN_ROW_ENTRIES entries for each row of those arrays, and for each row
+ * of their own; but two, where there is work for them. */
+enum { RUN_ROW_PARTS = 16, RUN_ROW_ENTRIES = 3 };
+typedef struct RunRows {
+    int64_t rows, named;  /* rows that have entries, and rows that these may name */
+    const int64_t *start; /* by row, and one more: its first entry */
+    const void *name;     /* by entry: what it names; less than 0: nothing */
+    int bytes;            /* of a name */
+    int64_t *low, *high;  /* by row: the first name, and the last one and 1 */
+    int64_t parts;
+    int64_t *part;        /* by row: its part */
+    int64_t *first_row;   /* by part, and one more */
+    int64_t *first, *end; /* by part: what its entries name */
+} RunRows;
+/* Fills low and high, and finds the number of parts, where `part` entries (0: as above) are worth a
+ * part; then all the rest, for which there is room; there may be fewer parts then. */
+void run_count_rows(RunRows *, int64_t part);
+void run_fill_rows(RunRows *);
+
 /* memory.c: blocks that start at a cache line; copies and comparisons by all threads. */
 enum { RUN_LINE = 64 };
 void *run_alloc(const Os *, int64_t bytes); /* NULL when there is no memory, or bytes < 0 */

@@ -3,6 +3,7 @@
 """Sparse convolutions of tensors against dense ones of torch; layers with the names of spconv."""
 
 import copy
+import inspect
 import pickle
 import subprocess
 import sys
@@ -162,6 +163,44 @@ def test_a_network_of_all_layers_equals_the_dense_one():
     compare((out, parameters), (want, parameters), torch.float64)
 
 
+def test_tensors_of_voxels_are_taken_apart_and_made():
+    x = tensor(3)
+    dense = x.dense(channels_first=False)
+    back = wn.SparseConvTensor.from_dense(dense)
+    order = torch.argsort((x.indices.long() * torch.tensor([10 ** 6, 10 ** 4, 100, 1])).sum(1))
+    assert torch.equal(back.indices, x.indices[order]) and torch.equal(back.features, x.features[order])
+    assert (back.spatial_shape, back.batch_size) == (list(SHAPE), BATCH)
+    some = x.select_by_index(torch.arange(0, len(x.indices), 3))
+    assert torch.equal(some.features, x.features[::3]) and some.indice_dict is not x.indice_dict
+    assert torch.equal(x.minus().features, -x.features)
+    assert x.shadow_copy().indice_dict is x.indice_dict
+    with pytest.raises(weft.ArgumentError, match="x: expected a floating-point tensor"):
+        wn.SparseConvTensor.from_dense(dense[0])
+    net = wn.SparseSequential(wn.SubMConv3d(3, 4, 3), act=torch.nn.ReLU(), last=wn.ToDense("grid")).double()
+    assert net(x).shape == (BATCH, 4, *SHAPE) and isinstance(net.act, torch.nn.ReLU)
+
+
+def test_an_empty_cloud_goes_through_all_layers():
+    net = wn.SparseSequential(wn.SubMConv3d(3, 6, 3), wn.SparseConv3d(6, 8, 3, 2, 1, indice_key="down"),
+                              wn.SparseInverseConv3d(8, 5, 3, indice_key="down"))
+    x = torch.empty(0, 3, requires_grad=True)
+    out = net(wn.SparseConvTensor(x, torch.empty(0, 4, dtype=torch.int32), SHAPE, BATCH))
+    assert out.features.shape == (0, 5) and out.spatial_shape == list(SHAPE)
+    out.features.sum().backward()
+    assert x.grad.shape == x.shape
+    assert all(p.grad is not None and not p.grad.any() for p in net.parameters())
+
+
+def test_arguments_are_those_of_spconv():
+    spconv = pytest.importorskip("spconv.pytorch")
+    for name in ("SubMConv3d", "SparseConv3d", "SparseConvTranspose3d", "SparseInverseConv3d", "SparseConvTensor"):
+        ours, theirs = (list(inspect.signature(getattr(of, name).__init__).parameters.items())
+                        for of in (wn, spconv))
+        for (a, p), (b, q) in zip(ours, theirs):
+            assert a == b and q.default in (p.default, inspect.Parameter.empty), (name, a)
+        assert len(ours) >= len(theirs), name
+
+
 def test_layers_with_one_key_share_one_map():
     x = tensor(3)
     a, b = (wn.SubMConv3d(3, 3, 3, indice_key="k").double() for _ in "ab")
@@ -222,7 +261,16 @@ def test_state_dicts_and_results_of_spconv():
     (lambda: wn.SparseConvTensor(torch.ones(2, 3), torch.zeros(2, 3).int(), SHAPE, 1), r"indices: expected an integer tensor \(voxels, 4\)"),
     (lambda: wn.SparseConvTensor(torch.ones(3, 3), torch.zeros(2, 4).int(), SHAPE, 1), "features: expected a row for each of the 2 voxels"),
     (lambda: wn.SparseConvTensor(torch.ones(2, 3), torch.zeros(2, 4).int(), (3, 3), 1), "spatial_shape: expected one integer or three"),
-    (lambda: wn.SubMConv3d(3, 4, 3)(wn.SparseConvTensor(torch.ones(2, 3), torch.zeros(2, 4).int(), SHAPE, 1)), "coords: voxels 0 and 1 repeat"),
+    (lambda: wn.SubMConv3d(3, 4, 3)(wn.SparseConvTensor(torch.ones(2, 3), torch.zeros(2, 4).int(), SHAPE, 1)), "indices: voxels 0 and 1 repeat"),
+    (lambda: wn.SubMConv3d(3, 4, 3)(wn.SparseConvTensor(torch.ones(1, 3), torch.tensor([[0, 9, 0, 0]]), SHAPE, 1)), r"indices: the first coordinate of voxel 0 is 9.* larger spatial_shape"),
+    (lambda: wn.SubMConv3d(3, 4, 3)(wn.SparseConvTensor(torch.ones(1, 3), torch.tensor([[1, 0, 0, 0]]), SHAPE, 1)), r"indices: the batch index of voxel 0 is 1.* larger batch_size"),
+    (lambda: wn.SubMConv3d(3, 4, 3)(wn.SparseConvTensor(torch.ones(1, 3).double(), torch.zeros(1, 4).int(), SHAPE, 1)), "input: expected features of torch.float32"),
+    (lambda: weft.kernel_map(torch.zeros(1, 4).int().to("meta")), "coords: expected a dense tensor on the CPU, got torch.strided on meta"),
+    (lambda: weft.kernel_map(torch.ones(1, 4).int().to_sparse()), "coords: expected a dense tensor on the CPU, got torch.sparse_coo"),
+    (lambda: weft.kernel_map(torch.zeros(1, 4).int(), 3, 2, subm=False, output_padding=1), "output_padding: expected 0 without"),
+    (lambda: weft.kernel_map(torch.zeros(1, 4).int(), 3, 2, subm=False, transposed=True, output_padding=2), "output_padding: expected less than stride"),
+    (lambda: weft.conv3d(torch.ones(1, 3).to_sparse(), torch.ones(4, 27, 3), weft.kernel_map(torch.zeros(1, 4).int())), "x: expected a dense tensor"),
+    (lambda: weft.conv3d(torch.ones(1, 3), None, weft.kernel_map(torch.zeros(1, 4).int())), "weight: expected an array"),
     (lambda: wn.SubMConv3d(3, 4, 3)(torch.ones(2, 3)), "input: expected a weft.nn.SparseConvTensor"),
     (lambda: wn.SubMConv3d(5, 4, 3)(tensor(3)), "input: expected 5 channels"),
     (lambda: wn.SubMConv3d(3, 4, 3, groups=3), "groups: expected 1"),

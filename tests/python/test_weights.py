@@ -115,7 +115,7 @@ def test_groups(ends):
     ("offsets", dict(offsets=[3, 2, 8])), ("offsets", dict(offsets=[3, 8])), ("x", dict(offsets=[3, 4, 9])),
     ("x", dict(x=np.zeros((8, 7)))), ("weight", dict(weight=np.zeros((6, 5)))),
     ("weight", dict(weight=np.zeros((3, 6, 5), "f4"))), ("index", dict(index=[0] * 7 + [8])),
-    ("index", dict(gates=np.zeros(8))), ("gates", dict(index=[0] * 8, gates=np.zeros(7))),
+    ("offsets", dict(offsets=[3.0, 3.5, 8.0])), ("index", dict(index=[0.5] * 8)), ("index", dict(gates=np.zeros(8))), ("gates", dict(index=[0] * 8, gates=np.zeros(7))),
 ])
 def test_bad_groups_are_named(name, change):
     given = {"x": np.zeros((8, 6)), "weight": np.zeros((3, 6, 5)), "offsets": [3, 3, 8], **change}
@@ -141,6 +141,23 @@ def test_sparse_results(shape):
             assert got.shape == want.shape and type(got) is type(a)
             for part in ("indptr", "indices", "data"):
                 assert np.array_equal(getattr(got, part), getattr(want, part)), part
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"])
+def test_sparse_results_are_of_the_kind_of_the_first(format):
+    for kind in (sp.csr_matrix, sp.csr_array):
+        a, b = kind(matrix(6, 4, 1, 0.5)).asformat(format), kind(matrix(4, 5, 2, 0.5))
+        got = weft.spgemm(a, b)
+        assert type(got) is type(a) and np.array_equal(got.toarray(), a.toarray() @ b.toarray())
+
+
+@pytest.mark.parametrize("shape", [(0, 0, 0), (0, 3, 4), (3, 0, 4), (3, 4, 0)])
+def test_sparse_results_of_empty_matrices(shape):
+    m, l, n = shape
+    got = weft.spgemm(matrix(m, l, 1, 0.5), matrix(l, n, 2, 0.5))
+    assert got.shape == (m, n) and got.nnz == 0
+    for call in (weft.sparse_add, weft.sparse_mul):
+        assert call(sp.csr_matrix((m, n)), sp.csr_matrix((m, n))).shape == (m, n)
 
 
 def test_unsorted_rows_and_duplicates_are_put_in_order():

@@ -5,6 +5,9 @@
 import copy
 import io
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -125,6 +128,51 @@ def test_sparse_results_and_their_gradients(call, want):
     assert (sb.grad.to_dense() - (grad.T if call is weft.spgemm else grad)).abs().max() <= 1e-13
 
 
+def entries(*places):
+    """Indices of a COO tensor, and values that need a gradient."""
+    values = torch.randn(len(places), dtype=torch.float64, generator=torch.Generator().manual_seed(len(places)))
+    return torch.tensor(places).T.reshape(2, -1), values.requires_grad_()
+
+
+@pytest.mark.parametrize("call, other", [(weft.spgemm, (4, 5)), (weft.sparse_add, (3, 4)), (weft.sparse_mul, (3, 4))])
+@pytest.mark.parametrize("first", [[(2, 3), (0, 1), (0, 1), (1, 0), (2, 0)], []], ids=["duplicates", "empty"])
+def test_gradients_are_those_on_the_pattern_of_the_result(call, other, first):
+    (i, v), (j, w) = entries(*first), entries((1, 1), (0, 2), (2, 0), (1, 0))
+
+    def values(v, w):
+        a, b = torch.sparse_coo_tensor(i, v, (3, 4)), torch.sparse_coo_tensor(j, w, other)
+        got, dense = call(a, b), {weft.spgemm: torch.matmul, weft.sparse_add: torch.add, weft.sparse_mul: torch.mul}
+        assert torch.allclose(got.to_dense(), dense[call](a.to_dense(), b.to_dense()), rtol=0, atol=1e-13)
+        assert got.is_coalesced()
+        return got.values()
+
+    assert values(v, w).shape[0] > 0 or call is not weft.sparse_add
+    if values(v, w).numel():
+        assert torch.autograd.gradcheck(values, (v, w))
+
+
+def test_sparse_operands_of_several_kinds():
+    torch.manual_seed(0)
+    a, b = (torch.randint(1, 5, (5, 5)).double() * (torch.rand(5, 5) < 0.4) for _ in "ab")
+    scipy = pytest.importorskip("scipy.sparse")
+    for left, right in ((a.to_sparse_csr(), scipy.csr_array(b.numpy())), (scipy.csr_matrix(a.numpy()), b.to_sparse_coo()),
+                        (a.to_sparse_coo(), b.to_sparse_csr())):
+        got = weft.spgemm(left, right)
+        assert type(got) is type(left)
+        dense = got.to_dense() if isinstance(got, torch.Tensor) else torch.from_numpy(got.toarray())
+        assert torch.equal(dense, a @ b)
+    with pytest.raises(weft.ArgumentError, match="^A: expected a sparse tensor of torch, as B"):
+        weft.spgemm(scipy.csr_matrix(a.numpy()), b.to_sparse_coo().requires_grad_())
+
+
+def test_rows_of_csr_that_are_not_sorted():
+    start, col = torch.tensor([0, 2, 2, 3]), torch.tensor([3, 0, 1])
+    a = torch.sparse_csr_tensor(start, col, torch.tensor([1.0, 2.0, 3.0]), (3, 4))
+    assert torch.equal(weft.sparse_add(a, a).to_dense(), 2 * a.to_dense())
+    with pytest.raises(weft.ArgumentError, match="^A: expected sorted columns in each row, as a gradient"):
+        weft.sparse_add(a.requires_grad_(), a)  # of which torch itself gives a gradient in another order
+
+
 def pruned_model(density=0.05):
     torch.manual_seed(4)
     model = torch.nn.Sequential(torch.nn.Linear(128, 256), torch.nn.GELU(), torch.nn.Linear(256, 128))
@@ -167,3 +215,12 @@ def test_accelerate_leaves_layers_that_would_not_gain(monkeypatch):
     report = weft.accelerate(pruned_model())
     assert not report and "no pruned linear layer that would gain" in str(report)
     assert not weft.accelerate(torch.nn.Linear(128, 128))
+
+
+def test_the_example_of_a_pruned_encoder_trains_as_torch_does():
+    path = Path(__file__).parents[2] / "examples" / "pruned.py"
+    small = "--layers 1 --width 128 --heads 4 --inner 256 --tokens 32 --rounds 1 --steps 2".split()
+    out = subprocess.run([sys.executable, str(path), *small], capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    losses = [line.split()[1:4:2] for line in out.stdout.splitlines() if line.startswith("loss")]
+    assert len(losses) == 3 and all(abs(float(a) - float(b)) < 1e-5 for a, b in losses)

@@ -87,10 +87,52 @@ static void pieces(Arena *a, const Array *start, int64_t n, Env *env, const Axis
     put(a, &env->start[e->id], &at);
 }
 
+/* The row at the top that an entry is below. */
+static int64_t top_row(const Prog *p, const Env *env, const Axis *e, int64_t at)
+{
+    for (; e->parent != NULL; e = e->parent) {
+        Span s = ir_axis_span(p, env, e);
+
+        at = ir_span_parent(&s, at);
+    }
+    return at;
+}
+
+/* What the entries of each part name: the first, and the last one and 1. */
+static void named(Arena *a, const Prog *p, Env *env, const Axis *e, int64_t parts, int64_t limit)
+{
+    const Array *name = &env->coord[e->from->id][e->part];
+    int64_t n = ir_axis_total(p, env, e->from);
+    Array *first = &env->coord[e->parent->id][0], *end = &env->coord[e->parent->id][1];
+
+    *first = array_new(a, T_i64, parts);
+    *end = array_new(a, T_i64, parts);
+    for (int64_t q = 0; q < parts; q++) {
+        int64_t lo = -1, hi = 0;
+
+        for (int64_t i = 0; i < n; i++) {
+            int64_t v = array_int(name, i);
+
+            if (top_row(p, env, e->from, i) / limit != q || v < 0)
+                continue;
+            lo = lo < 0 || v < lo ? v : lo;
+            hi = v + 1 > hi ? v + 1 : hi;
+        }
+        array_set(first, q, lo < 0 ? 0 : lo, 0);
+        array_set(end, q, hi, 0);
+    }
+}
+
 /* So many rows a part. */
-static void rows(Arena *a, int64_t n, Env *env, const Axis *e, int64_t limit)
+static void rows(Arena *a, const Prog *p, Env *env, const Axis *e, int64_t limit)
 {
     List part = { .a = a }, at = part, all = part;
+    const Axis *top = e->from;
+    int64_t n;
+
+    while (top->parent != NULL)
+        top = top->parent;
+    n = ir_axis_total(p, env, top);
 
     for (int64_t i = 0; i < n; i++) {
         if (i % limit == 0)
@@ -103,6 +145,7 @@ static void rows(Arena *a, int64_t n, Env *env, const Axis *e, int64_t limit)
     put(a, &env->start[e->parent->id], &all);
     put(a, &env->start[e->id], &at);
     put(a, &env->coord[e->id][0], &part);
+    named(a, p, env, e, at.n - 1, limit);
 }
 
 static void data_parts(Arena *a, const Prog *p, Env *env, const Axis *e, int64_t limit)
@@ -115,7 +158,7 @@ static void data_parts(Arena *a, const Prog *p, Env *env, const Axis *e, int64_t
     if (e->from_k == FROM_LONG)
         long_rows(a, start, env, e, limit);
     else if (e->from_k == FROM_ROWS)
-        rows(a, start->n - 1, env, e, limit);
+        rows(a, p, env, e, limit);
     else
         pieces(a, start, n, env, e, limit);
 }

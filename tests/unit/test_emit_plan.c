@@ -108,6 +108,26 @@ static void check_cut(weft_heap *h, const Rows *r, int64_t least)
     }
 }
 
+static void check_named(weft_heap *h, const Rows *r, int64_t named)
+{
+    static int64_t low[MOST], high[MOST], part[MOST], first_row[RUN_ROW_PARTS + 1];
+    static int64_t first[RUN_ROW_PARTS], end[RUN_ROW_PARTS];
+    RunRows want = { .rows = r->rows, .named = named, .start = r->start, .name = r->coord,
+                     .bytes = 8, .low = low, .high = high };
+    weft_rows got = { .rows = r->rows, .named = named, .start = r->start, .name = r->coord };
+
+    run_count_rows(&want, 0);
+    want.part = part, want.first_row = first_row, want.first = first, want.end = end;
+    run_fill_rows(&want);
+    weft_cut_rows(h, RUN_ROW_ENTRIES, 2 * RUN_PART, RUN_ROW_PARTS, &got);
+    CHECK_EQ(h->fault, 0);
+    CHECK_EQ(got.parts[1], want.parts);
+    expect_same(got.part, part, r->rows);
+    expect_same(got.first_row, first_row, want.parts + 1);
+    expect_same(got.first, first, want.parts);
+    expect_same(got.end, end, want.parts);
+}
+
 TEST(emitted_plans_are_those_of_the_library)
 {
     static Rows r;
@@ -125,6 +145,7 @@ TEST(emitted_plans_are_those_of_the_library)
         draw(&r, &seed, i % 6);
         check_transpose(&h, &r, pool);
         check_long(&h, &r, i % 2 == 0 ? RUN_PART : 3);
+        check_named(&h, &r, i % 2 == 0 ? r.n : 5000);
         check_cut(&h, &r, i % 3 == 0 ? 1 : i % 3 == 1 ? 100 : RUN_PART);
         weft_release(&h);
     }

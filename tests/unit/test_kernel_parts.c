@@ -306,6 +306,84 @@ TEST(a_scatter_without_entries_or_rows_gives_zeros)
     close_prog();
 }
 
+/* Groups of a strip, and pairs of a group that add to rows which they name. */
+static const char nested[] =
+    "program p(m, n)\naxis S = m, G(S) = seg : d < 9, E(G) = seg : r < 4, v < n, C = 8, O = 3\n"
+    "f32 W[O, 9, C], X[n, C], Y[S, 4, O], DX[n, C], DW[O, 9, C]\n"
+    "x: for s, g, e, c, o: DX[v(e), c] += Y[s, r(e), o] * W[o, d(g), c]\n"
+    "w: for s, g, e, c, o: DW[o, d(g), c] += Y[s, r(e), o] * X[v(e), c]\n";
+
+enum { STRIPS = 30, GROUPS = 5 * STRIPS, PAIRS = 12 * GROUPS };
+
+/* near: the pairs of strip i name rows around 10 i; else any row. */
+static void bind_nested(int64_t strips, bool near)
+{
+    static int64_t of_strip[STRIPS + 1], of_group[GROUPS + 1], d[GROUPS], r[PAIRS], v[PAIRS];
+    static float w[3 * 9 * 8], y[STRIPS * 12], x[COLS * 8];
+    int64_t groups = 0, pairs = 0;
+
+    for (int64_t i = 0; i < strips; i++) {
+        for (int64_t g = 0; g < (i * 7) % 6; g++, groups++) {
+            d[groups] = (i + 2 * g) % 9;
+            for (int64_t k = 0; k < (i + g) % 12; k++, pairs++) {
+                r[pairs] = coord[pairs] % 4;
+                v[pairs] = near ? (10 * i + coord[pairs] % 15) % COLS : coord[pairs];
+            }
+            of_group[groups + 1] = pairs;
+        }
+        of_strip[i + 1] = groups;
+    }
+    for (int i = 0; i < COLS * 8; i++)
+        x[i] = value[i % MOST];
+    for (int i = 0; i < STRIPS * 12; i++)
+        y[i] = value[(i + 5) % MOST];
+    for (int i = 0; i < 3 * 9 * 8; i++)
+        w[i] = value[i + 9];
+    bind("G.start", of_strip, WEFT_I64, 1, SHAPE(strips + 1));
+    bind("G.d", d, WEFT_I64, 1, SHAPE(groups));
+    bind("E.start", of_group, WEFT_I64, 1, SHAPE(groups + 1));
+    bind("E.r", r, WEFT_I64, 1, SHAPE(pairs));
+    bind("E.v", v, WEFT_I64, 1, SHAPE(pairs));
+    bind("W", w, WEFT_F32, 3, SHAPE(3, 9, 8));
+    bind("X", x, WEFT_F32, 2, SHAPE(COLS, 8));
+    bind("Y", y, WEFT_F32, 3, SHAPE(strips, 4, 3));
+}
+
+TEST(entries_below_groups_of_rows_scatter_in_parts)
+{
+    static const int threads[] = { 1, 2, 5 };
+    static float first[COLS * 8];
+    size_t n;
+
+    for (int64_t part = 1; part <= 4000; part = part * 7 + 3) {
+        draw(true);
+        open_parts(nested, part);
+        bind_nested(STRIPS, part % 2 == 0);
+        check_exact("DX");
+        check_exact("DW");
+        close_prog();
+    }
+    for (int64_t strips = 0; strips <= 1; strips++) { /* without any, and with no entry */
+        draw(true);
+        open_parts(nested, 0);
+        bind_nested(strips, true);
+        check_exact("DX");
+        check_exact("DW");
+        close_prog();
+    }
+    draw(false);
+    for (int k = 0; k < 3; k++) {
+        open_parts(nested, 100);
+        OK(weft_ctx_threads(ctx, threads[k]));
+        bind_nested(STRIPS, true);
+        OK(weft_kernel_run(kernel, args));
+        if (k == 0)
+            memcpy(first, result("DX", &n), sizeof first);
+        CHECK(memcmp(first, result("DX", &n), sizeof first) == 0);
+        close_prog();
+    }
+}
+
 /* Entries name rows, each one at most; seven rows, or none, are left over and begin with the fill. */
 TEST(rows_that_entries_name_are_set)
 {

@@ -125,3 +125,73 @@ TEST(the_rows_of_a_piece_are_those_with_its_entries)
         CHECK(start[end - 1] < to && to <= start[end]);
     }
 }
+
+enum { NAMES = 1 << 16 };
+
+static int64_t low[MOST], high[MOST], part_of[MOST], first_row[RUN_ROW_PARTS + 1];
+static int64_t first[RUN_ROW_PARTS], end[RUN_ROW_PARTS], wide[NAMES];
+static int32_t slim[NAMES];
+
+/* Rows whose entries name any row, or rows near `rate` times their own; the number of parts. */
+static RunRows cut(int64_t n, int64_t named, int64_t rate, int64_t part, bool short_names,
+                   uint64_t *seed)
+{
+    RunRows r = { .rows = n, .named = named, .start = start, .bytes = short_names ? 4 : 8,
+                  .name = short_names ? (const void *)slim : wide };
+
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t e = start[i]; e < start[i + 1]; e++) {
+            int64_t near = (int64_t)(test_random(seed) % (uint64_t)named);
+
+            wide[e] = rate > 0 ? (i * rate + near % (2 * rate)) % named : near;
+            slim[e] = (int32_t)wide[e];
+        }
+    r.low = low, r.high = high;
+    run_count_rows(&r, part);
+    CHECK(r.parts <= RUN_ROW_PARTS);
+    r.part = part_of, r.first_row = first_row, r.first = first, r.end = end;
+    run_fill_rows(&r);
+    return r;
+}
+
+TEST(rows_fall_into_parts_that_know_what_they_name)
+{
+    uint64_t seed = 5;
+
+    for (int64_t t = 0; t < test_scale(2000); t++) {
+        int64_t n = draw(&seed, 1 + t % 300), named = 1 + t % 500, at = 0;
+        RunRows r = cut(n, named, t % 3, t % 2 * (1 + t % 90), t % 5 == 0, &seed);
+
+        CHECK(r.parts <= n && (n == 0 || r.parts > 0));
+        CHECK_EQ(first_row[r.parts], n);
+        for (int64_t q = 0; q < r.parts; q++) {
+            bool is_first = false, is_last = false;
+
+            for (CHECK(first_row[q + 1] > at); at < first_row[q + 1]; at++) {
+                CHECK_EQ(part_of[at], q);
+                for (int64_t e = start[at]; e < start[at + 1]; e++) {
+                    CHECK(first[q] <= wide[e] && wide[e] < end[q]);
+                    is_first = is_first || wide[e] == first[q];
+                    is_last = is_last || wide[e] + 1 == end[q];
+                }
+            }
+            CHECK(first[q] == end[q] ? !is_first : is_first && is_last);
+        }
+    }
+}
+
+/* Parts whose entries name rows of their own cost little, however many there are; where all name
+ * all rows, there are as many parts as entries can pay for, and two from some thousands on. */
+TEST(there_are_parts_for_what_entries_pay)
+{
+    uint64_t seed = 7;
+
+    for (int64_t i = 0; i < 160; i++)
+        start[i + 1] = start[i] + 160;
+    CHECK_EQ(cut(160, 16200, 100, 0, false, &seed).parts, 16);
+    CHECK_EQ(cut(160, 16000, 0, 0, false, &seed).parts, 2);
+    CHECK_EQ(cut(160, 2000, 0, 0, false, &seed).parts, 4);
+    for (int64_t i = 0; i < 160; i++)
+        start[i + 1] = start[i] + 16;
+    CHECK_EQ(cut(160, 16000, 0, 0, false, &seed).parts, 1);
+}

@@ -7,7 +7,8 @@ docs/conv3d.md."""
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, NamedTuple, Optional, Sequence
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +33,8 @@ class SparseConvTensor:
 
     def __init__(self, features: Tensor, indices: Tensor, spatial_shape: Sequence[int], batch_size: int,
                  grid: Any = None, voxel_num: Any = None, indice_dict: Optional[Dict[Any, _Kept]] = None,
-                 benchmark: bool = False):
+                 benchmark: bool = False, permanent_thrust_allocator: bool = False, enable_timer: bool = False,
+                 force_algo: Any = None):
         if not isinstance(features, Tensor) or features.dim() != 2 or not features.is_floating_point():
             raise bad("features", "a floating-point tensor (voxels, channels)", _what(features))
         if not isinstance(indices, Tensor) or indices.dim() != 2 or indices.shape[1] != 4 or \
@@ -51,6 +53,26 @@ class SparseConvTensor:
         """The same voxels and maps with other features."""
         return SparseConvTensor(feature, self.indices, self.spatial_shape, self.batch_size,
                                 indice_dict=self.indice_dict)
+
+    def minus(self) -> "SparseConvTensor":
+        return self.replace_feature(-self.features)
+
+    def shadow_copy(self) -> "SparseConvTensor":
+        """Another tensor with the same features, voxels and maps."""
+        return self.replace_feature(self.features)
+
+    def select_by_index(self, valid_indices: Tensor) -> "SparseConvTensor":
+        """These voxels alone, which have maps of their own."""
+        return SparseConvTensor(self.features[valid_indices], self.indices[valid_indices], self.spatial_shape,
+                                self.batch_size)
+
+    @classmethod
+    def from_dense(cls, x: Tensor) -> "SparseConvTensor":
+        """Of a dense tensor (batch, *shape, channels), the places with a feature that is not 0."""
+        if not isinstance(x, Tensor) or x.dim() != 5 or not x.is_floating_point():
+            raise bad("x", "a floating-point tensor (batch, three dimensions, channels)", _what(x))
+        indices = (x.detach() != 0).any(-1).nonzero()
+        return cls(x[tuple(indices.unbind(1))], indices.int(), x.shape[1:4], x.shape[0])
 
     def find_indice_pair(self, key: Any) -> Optional[KernelMap]:
         kept = self.indice_dict.get(key) if key is not None else None
@@ -76,6 +98,20 @@ class SparseConvTensor:
 
 def _what(x: Any) -> str:
     return f"{x.dtype} of shape {tuple(x.shape)}" if isinstance(x, Tensor) else type(x).__name__
+
+
+@contextmanager
+def _named_as_here() -> Iterator[None]:
+    """What weft.kernel_map says of its arguments, by the names of SparseConvTensor."""
+    try:
+        yield
+    except ArgumentError as e:
+        name, _, rest = str(e).partition(":")
+        own = {"coords": "indices", "shape": "spatial_shape"}.get(name)
+        if own is None:
+            raise
+        raise ArgumentError(f"{own}:{rest}".replace("larger shape, or leave it out", "larger spatial_shape")
+                            .replace("larger batch size", "larger batch_size")) from None
 
 
 class _Convolution(nn.Module):
@@ -119,7 +155,8 @@ class _Convolution(nn.Module):
         """The map under the layer's key, or a new one, which is kept there."""
         kept = input.indice_dict.get(self.indice_key) if self.indice_key is not None else None
         if kept is None:
-            kept = _Kept(self._make(input), self._settings())
+            with _named_as_here():
+                kept = _Kept(self._make(input), self._settings())
             if self.indice_key is not None:
                 input.indice_dict[self.indice_key] = kept
         if kept.settings != self._settings() or not _is_of(kept.map, input):
@@ -133,6 +170,9 @@ class _Convolution(nn.Module):
         if input.features.shape[1] != self.in_channels:
             raise bad("input", f"{self.in_channels} channels, as the layer takes", input.features.shape[1])
         map = self._map(input)
+        if input.features.dtype != self.weight.dtype and not torch.is_autocast_enabled("cpu"):
+            raise bad("input", f"features of {self.weight.dtype}, as the layer's weight has; convert one of them",
+                      input.features.dtype)
         features = conv3d(input.features, self.weight, map, self.bias)
         return SparseConvTensor(features, map.coords, map.shape or input.spatial_shape, input.batch_size,
                                 indice_dict=input.indice_dict)
@@ -222,7 +262,15 @@ class SparseInverseConv3d(_Convolution):
 
 
 class SparseSequential(nn.Sequential):
-    """Layers one after the other; those that are not sparse, as BatchNorm1d or ReLU, get the features."""
+    """Layers one after the other; those that are not sparse, as BatchNorm1d or ReLU, get the features.
+    Keywords are layers with names, after the others."""
+
+    def __init__(self, *args: Any, **kwargs: nn.Module):
+        super().__init__(*args)
+        for name, module in kwargs.items():
+            if name in self._modules:
+                raise bad(name, "a name that no other layer has", "one that is taken")
+            self.add_module(name, module)
 
     def forward(self, input: Any) -> Any:
         for layer in self:
@@ -236,6 +284,9 @@ class SparseSequential(nn.Sequential):
 
 class ToDense(nn.Module):
     """The whole grid as a dense tensor (batch, channels, *shape)."""
+
+    def __init__(self, name: Any = None):
+        super().__init__()
 
     def forward(self, input: SparseConvTensor) -> Tensor:
         return input.dense()

@@ -204,6 +204,8 @@ static bool is_inside(const Inside *s, Expr *v, Expr *extent)
     if (v->op != OP_cell || v->buf->of == NULL || v->buf->of_k < 0 || v->buf->nfull > 0 ||
         v->buf->kind == B_CONST || (v->buf->of->flags & AX_PADDED))
         return false;
+    if (v->buf->of->from != NULL && v->buf->of->from_k == FROM_ROWS)
+        return extent == lower_count(s->p, v->buf->of->parent); /* a part, of those there are */
     c = &v->buf->of->coord[v->buf->of_k];
     return c->bound != NULL && c->bound == extent;
 }

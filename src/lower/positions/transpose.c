@@ -36,8 +36,20 @@ static bool can_sort(const Var *v)
            up->extent == X_EXPR && ir_is_ident(up) && v->parent->op == OP_var;
 }
 
-/* The slot of an output that scatters by a coordinate of an entry, which the plan can sort by. */
-static Expr *scatter_index(const Assign *a)
+/* Entries below two or more levels of rows, as the pairs of a relation that are grouped in strips:
+ * a plan does not sort those, but the rows at the top can be cut into parts. */
+static bool is_nested(const Var *v)
+{
+    int depth = 0;
+
+    for (; v->axis->parent != NULL; v = v->parent->var, depth++)
+        if (v->axis->extent != X_SEG || v->axis->flags & AX_PADDED || v->parent->op != OP_var)
+            return false;
+    return depth > 1 && v->axis->extent == X_EXPR && ir_is_ident(v->axis);
+}
+
+/* The slot of an output that scatters by a coordinate of an entry of a kind that `fits`. */
+static Expr *scatter_index(const Assign *a, bool (*fits)(const Var *))
 {
     for (int s = 0; s < a->out->nargs; s++) {
         Expr *x = a->out->arg[s];
@@ -45,7 +57,7 @@ static Expr *scatter_index(const Assign *a)
         const Coord *k = x->op == OP_coord ? &x->var->axis->coord[x->k] : NULL;
 
         if (k != NULL && k->kind == C_LOAD && ir_is_ident(slot) && slot->parent == NULL &&
-            k->bound == slot->size && can_sort(x->var))
+            k->bound == slot->size && fits(x->var))
             return x;
     }
     return NULL;
@@ -281,7 +293,7 @@ static void move_assign(Reroot *c, const Assign *a, Stmt *out)
 /* The assign over the transpose's rows; false when it cannot be. */
 static bool reroot(Prog *p, const Stmt *s, const Assign *a, Stmt *out)
 {
-    Expr *x = scatter_index(a);
+    Expr *x = scatter_index(a, can_sort);
     Reroot c = { .p = p };
     Axis *t;
 
@@ -318,18 +330,28 @@ static void see_load(Expr *e, void *ctx)
             *(e->arg[s]->var == g->row ? &g->rows : &g->entries) += lower_slot_bytes(e->buf, s);
 }
 
+/* The row that all rows of an entry are below. */
+static const Var *top_of(const Var *v)
+{
+    while (v->parent != NULL)
+        v = v->parent->var;
+    return v;
+}
+
 /* Whether a scatter costs less in the order of its rows: each entry reads and writes a row of O,
  * and parts are added up after that.  In the order of what it names it reads rows from anywhere,
  * and its entries a second time if others go over them too. */
 static bool stays(Prog *p, const Stmt *s, const Assign *a)
 {
-    Expr *x = scatter_index(a);
+    Expr *x = scatter_index(a, can_sort);
+    bool sorts = x != NULL;
     Memo met = { 0 };
     Gathered g = { .met = arena_array(p->arena, p->nbuf, sizeof *g.met) };
     int64_t own = 0;
 
+    x = sorts ? x : scatter_index(a, is_nested);
     if (x == NULL || a->op != A_ADD || a->nat > 0 || !ir_type[a->out->buf->type].floats ||
-        x->var->parent == NULL || s->bind[0] != x->var->parent->var)
+        x->var->parent == NULL || s->bind[0] != top_of(x->var))
         return false;
     g.row = x->var->parent->var;
     g.entry = x->var;
@@ -337,7 +359,7 @@ static bool stays(Prog *p, const Stmt *s, const Assign *a)
         if (a->out->arg[n] == x)
             own = lower_slot_bytes(a->out->buf, n);
     ir_visit(p, a->value, see_load, &g, &met);
-    return own > 0 && g.rows + (s->nassign > 1 ? g.entries : 0) > 3 * own;
+    return own > 0 && (!sorts || g.rows + (s->nassign > 1 ? g.entries : 0) > 3 * own);
 }
 
 /* Whether iterations of the first variable write different elements. */

@@ -5,7 +5,9 @@
  * O[j(e), ...] += v, several iterations may add to one row of O.  The rows of the phase are
  * split into a few chunks.  Each chunk adds to a private copy of O, in order; then the copies
  * are summed.  The rows that the phase reads stay in cache while their entries pass, and only O
- * moves.  The plan chooses the boundaries (api/parts.c) from the structure alone.
+ * moves.  Of its copy a chunk initializes and sums the rows from the first to the last that its
+ * entries name.  The entries may be below several levels of rows; the rows at the top are split.
+ * The plan chooses the boundaries (api/parts.c) from the structure alone.
  * positions/transpose.c decides which scatters come here.  Works at stage positions, as a part
  * of split/reductions.c. */
 #include "lower/split/split_int.h"
@@ -22,6 +24,8 @@ static Axis *parts_of(Prog *p, Axis *of, int k)
     o = split_axis(p, "O", of->name, NULL);
     ir_axis_close(p, o);
     q = split_axis(p, "P", of->name, o);
+    ir_axis_coord(p, q, &(Coord){ .kind = C_LOAD, .name = ir_fresh(p, "first", false) });
+    ir_axis_coord(p, q, &(Coord){ .kind = C_LOAD, .name = ir_fresh(p, "end", false) });
     ir_axis_close(p, q);
     r = split_axis(p, "S", of->name, q);
     ir_axis_coord(p, r, &(Coord){ .kind = C_LOAD, .name = ir_fresh(p, "part", false) });
@@ -32,9 +36,30 @@ static Axis *parts_of(Prog *p, Axis *of, int k)
     return r;
 }
 
-/* The coordinate of the entries of a row that names the row which is added to; or -1.  All other
+static const Node *loop_of(const Node *n, const Local *l)
+{
+    const Node *found = n->kind == N_FOR && n->local == l ? n : NULL;
+
+    for (int i = 0; i < n->nbody && found == NULL; i++)
+        found = loop_of(n->body[i], l);
+    return found;
+}
+
+/* Whether an index is an entry of the axis, below the row of the iteration. */
+static bool is_below_row(Cut *c, const Expr *index, const Axis *of)
+{
+    const Node *loop = index->op == OP_local ? loop_of(c->phase, index->local) : NULL;
+    const Expr *lo = loop != NULL ? loop->lo : NULL;
+
+    if (index == loop_use(c->p, c->row))
+        return of == c->start->of->parent;
+    return lo != NULL && lo->op == OP_cell && lo->buf->of == of && lo->buf->of_k == -1 &&
+           is_below_row(c, lo->arg[0], of->parent);
+}
+
+/* The coordinate of the entries below a row that names the row which is added to; or -1.  All other
  * dimensions are constant. */
-static int named_by(Cut *c, Expr *out, int *scatter_dim)
+static int named_by(Cut *c, Expr *out, int *scatter_dim, Axis **of)
 {
     Dim dim[IR_MAX_FULL];
     int n = ir_dims(out->buf, dim), k = -1;
@@ -44,10 +69,12 @@ static int named_by(Cut *c, Expr *out, int *scatter_dim)
 
         if (lower_dim_extent(c->p, out->buf, dim[d])->op == OP_int)
             continue;
-        if (k >= 0 || x->op != OP_cell || x->buf->of != c->start->of || x->buf->of_k < 0 ||
-            x->buf->of->coord[x->buf->of_k].bound == NULL)
+        if (k >= 0 || x->op != OP_cell || x->buf->of == NULL || x->buf->of_k < 0 ||
+            x->buf->of->coord[x->buf->of_k].bound == NULL ||
+            !is_below_row(c, x->arg[0], x->buf->of))
             return -1;
         k = x->buf->of_k;
+        *of = x->buf->of;
         *scatter_dim = d;
     }
     return k;
@@ -58,12 +85,14 @@ static int named_by(Cut *c, Expr *out, int *scatter_dim)
  * more, and each part would have an array of all of them. */
 static bool note_store(Cut *c, const Node *n, int *k)
 {
-    int dim = 0, by = n->out->op == OP_cell ? named_by(c, n->out, &dim) : -1, i = 0;
+    Axis *of = NULL;
+    int dim = 0, by = n->out->op == OP_cell ? named_by(c, n->out, &dim, &of) : -1, i = 0;
 
-    if (by < 0 || (*k >= 0 && by != *k) || n->op != A_ADD || n->nat > 0 ||
+    if (by < 0 || (*k >= 0 && (by != *k || of != c->named)) || n->op != A_ADD || n->nat > 0 ||
         !ir_type[n->out->buf->type].floats || n->out->buf->nfull + 2 > IR_MAX_RANK)
         return false;
     *k = by;
+    c->named = of;
     while (i < c->n && c->whole[i] != n->out->buf)
         i++;
     if (i == IR_MAX_RANK || (i < c->n && c->scatter_dim[i] != dim))
@@ -90,6 +119,28 @@ bool split_can_scatter(Cut *c, int *k)
     c->n = 0;
     c->no = NULL;
     return c->start != NULL && note_stores(c, c->phase, k) && c->n > 0 && !split_reads(c);
+}
+
+/* Whether entries of part q can name row x: the others of its array are neither begun nor read. */
+static Expr *is_in_part(Cut *c, Expr *x)
+{
+    Prog *p = c->p;
+    Expr *first = lower_cell(p, loop_coord(p, c->axis, 0), c->q),
+         *end = lower_cell(p, loop_coord(p, c->axis, 1), c->q);
+
+    return ir_op2(p, OP_and, ir_op2(p, OP_le, first, x), ir_op2(p, OP_lt, x, end));
+}
+
+static Node *only_if(Prog *p, const char *label, Expr *cond, Node *in)
+{
+    NodeList body = { 0 };
+
+    lower_append(p, &body, in);
+    return loop_node(p, &(Node){ .kind = N_IF,
+                                 .label = label,
+                                 .cond = cond,
+                                 .body = body.node,
+                                 .nbody = body.n });
 }
 
 /* For all rows that may be added to, those of all parts: they begin, or are added to the whole. */
@@ -122,6 +173,7 @@ static Node *all_rows(Cut *c, int i, bool add)
     for (int d = n - 1; d >= 0; d--)
         if (d != at)
             in = split_loop(p, label, x[d], ir_int(p, 0), lower_dim_extent(p, b, dim[d]), in);
+    in = only_if(p, label, is_in_part(c, index[at]), in);
     in = split_loop(p, label, q, ir_int(p, 0), ir_count(p, c->axis), in);
     in = split_loop(p, label, x[at], ir_int(p, 0), lower_dim_extent(p, b, dim[at]), in);
     in->how = FOR_PARALLEL;
@@ -167,7 +219,7 @@ void split_end_sums(Prog *p, Sums *s, const Node *before, NodeList *out)
 void split_scatter(Cut *c, Node *phase, int k, Sums *sums, NodeList *out)
 {
     Prog *p = c->p;
-    Axis *rows = parts_of(p, c->start->of, k);
+    Axis *rows = parts_of(p, c->named, k);
     Buf *part = loop_coord(p, rows, 0);
     Node *n;
 

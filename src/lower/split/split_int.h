@@ -22,6 +22,7 @@ typedef struct Cut { /* of one phase */
     int n;
     const Buf *own[IR_MAX_RANK]; /* arrays of which an iteration writes elements of its own */
     int nown;
+    Axis *named; /* the entries whose coordinate names the rows that are added to */
     Axis *axis; /* of the parts */
     Expr *q;    /* the part */
     Expr *from, *to;

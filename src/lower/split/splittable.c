@@ -9,7 +9,8 @@
 
 enum {
     MOST_SMALL = 1024, /* elements of an array that each part of a sum may have for itself; */
-    MOST_COVERED = 1 << 18, /* where each iteration adds to all of them */
+    MOST_COVERED = 1 << 19, /* where each iteration adds to all of them, or to a short dimension of
+                             * rows of them by coordinates: the plan makes fewer parts of those */
     MOST_DIM = 256     /* constant extents that need not be looped over */
 };
 
@@ -114,7 +115,8 @@ static bool is_small(Cut *c, Expr *out)
     for (int d = 0; d < n; d++) {
         Expr *e = lower_dim_extent(c->p, out->buf, dim[d]);
 
-        covered = covered && out->arg[d]->op == OP_local && is_covered(c, out->arg[d], e);
+        covered = covered && (out->arg[d]->op == OP_local || out->arg[d]->op == OP_cell) &&
+                  is_covered(c, out->arg[d], e);
         if (e->op != OP_int || int_mul(all, e->i, &all) ||
             all > (covered ? MOST_COVERED : MOST_SMALL))
             return false;
