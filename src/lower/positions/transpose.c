@@ -169,7 +169,7 @@ static Var *moved(const Reroot *c, const Var *v)
     return v->id < c->nvar ? c->moved[v->id] : NULL;
 }
 
-/* Whether the position of the row is also its number, as that of a root axis without coordinates. */
+/* Whether the row has its position as its number: a row of a root axis without coordinates. */
 static bool has_plain_rows(const Reroot *c)
 {
     return c->i->parent == NULL && ir_is_ident(c->i->axis);
