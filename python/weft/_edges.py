@@ -56,15 +56,14 @@ def make_rows(receiver: np.ndarray, sender: np.ndarray, receivers: int, senders:
 
 def make_tiles(receiver: np.ndarray, sender: np.ndarray, type: np.ndarray, receivers: int, senders: int,
                relations: int, least: int) -> Tuple[np.ndarray, ...]:
-    """weft_tiles_make: G.r, T.l, E.start, E.j, E.of, Q.start, Q.p."""
+    """weft_tiles_make: G.r, E.start, E.j, E.of, Q.start, Q.p."""
     out = _lib.Tiles()
     with _lib.lock:
         check(lib.weft_tiles_make(_lib.context(), byref(_list_of(receiver, sender, receivers, senders)),
                                   _address(type), relations, least, byref(out)))
         places, n = TILE * out.tiles, len(receiver)
-        return (_copy(out.relation, out.tiles), np.arange(places).reshape(-1, TILE), _copy(out.start, places + 1),
-                _copy(out.sender, n), _copy(out.at, n), _copy(out.first, receivers + 1),
-                _copy(out.place, out.pairs))
+        return (_copy(out.relation, out.tiles), _copy(out.start, places + 1), _copy(out.sender, n),
+                _copy(out.at, n), _copy(out.first, receivers + 1), _copy(out.place, out.pairs))
 
 
 def _copy(address: Optional[int], n: int) -> np.ndarray:
@@ -194,7 +193,7 @@ class Tiles:
 
     def named(self, torch: bool, edges: bool) -> Dict[str, Any]:
         """By the names of the program; edges: with the numbers of edges."""
-        arrays = dict(zip(("G.r", "T.l", "E.start", "E.j", "E.of", "Q.start", "Q.p"), self.arrays))
+        arrays = dict(zip(("G.r", "E.start", "E.j", "E.of", "Q.start", "Q.p"), self.arrays))
         if not edges:
             del arrays["E.of"]
         if torch and not is_torch(self.arrays[0]):

@@ -23,6 +23,11 @@ def tensors(arrays: Sequence[np.ndarray]) -> Tuple[Tensor, ...]:
     return tuple(torch.from_numpy(a) for a in arrays)
 
 
+def _narrow(arrays: Sequence[Tensor], most: int) -> Tuple[Tensor, ...]:
+    """In 32 bits where all numbers, of which none is above `most`, fit: kernels then read half as much."""
+    return tuple(a.int() for a in arrays) if most <= torch.iinfo(torch.int32).max else tuple(arrays)
+
+
 def _numpy(x: Tensor) -> np.ndarray:
     if x.device.type != "cpu":
         raise bad("edge_index", "a tensor on the CPU", x.device)
@@ -62,7 +67,7 @@ def _tiles(edge_index: Tensor, edge_type: Tensor, receivers: int, senders: int, 
     made = _edges.make_tiles(*(_numpy(e) for e in (edge_index[1], edge_index[0], edge_type.to(edge_index.dtype))),
                              receivers, senders, relations, most)
     if most:
-        made = (*made[:5], *_fill(*made[5:], edge_index.shape[1], most * _edges.TILE))
+        made = (*made[:4], *_fill(*made[4:], edge_index.shape[1], most * _edges.TILE))
     return list(tensors(made))
 
 
@@ -75,7 +80,7 @@ def _fill(first: np.ndarray, place: np.ndarray, n: int, places: int) -> Tuple[np
 @_tiles.register_fake
 def _(edge_index, edge_type, receivers, senders, relations, most):
     n = edge_index.shape[1]
-    shapes = [(most,), (most, _edges.TILE), (most * _edges.TILE + 1,), (n,), (n,), (receivers + 2,), (n,)]
+    shapes = [(most,), (most * _edges.TILE + 1,), (n,), (n,), (receivers + 2,), (n,)]
     return [edge_index.new_empty(s, dtype=torch.int64) for s in shapes]
 
 
@@ -85,7 +90,8 @@ def rows(graph: Any, receivers: int, senders: int, loops: int) -> Sequence[Tenso
     known = _edges.kept.get(graph)
     key = ("torch rows", receivers, senders, loops)
     if key not in known:
-        known[key] = _rows(_index(graph), receivers, senders, loops)
+        made = _rows(_index(graph), receivers, senders, loops)
+        known[key] = _narrow(made, made[1].shape[0] + receivers + senders)
     return known[key]
 
 
@@ -105,5 +111,5 @@ def tiles(edge_index: Any, edge_type: Tensor, receivers: int, senders: int,
     key = ("tiles", receivers, senders, relations, id(edge_type), edge_type._version)
     if key not in known:  # edge_type: its id is nobody else's while it is kept
         made = _tiles(_index(edge_index), edge_type, receivers, senders, relations, 0)
-        known[key] = made, edge_type
+        known[key] = _narrow(made, made[1].shape[0] + made[2].shape[0] + senders + relations), edge_type
     return known[key][0], False

@@ -20,6 +20,13 @@ bool ir_is_ident(const Axis *a)
     return a->ncoord == 1 && a->coord[0].kind == C_IDENT;
 }
 
+bool ir_is_dense(const Axis *a)
+{
+    while (a != NULL && a->extent == X_EXPR && !(a->flags & AX_PADDED))
+        a = a->parent;
+    return a == NULL;
+}
+
 int ir_find_coord(const Axis *a, const char *name)
 {
     for (int k = 0; k < a->ncoord; k++)

@@ -239,17 +239,20 @@ static const Var *owner_of(Expr *index)
 }
 
 /* The variable that an index is as itself: its entry, the number of a row of a plain root, a
- * coordinate that one position alone has, or the place that a format took its entry from. */
+ * coordinate that one position alone has, a position given by such a coordinate, or the place that
+ * a format took its entry from. */
 static const Var *itself(Expr *index)
 {
-    Expr *at = index->op == OP_at ? index->arg[0] : NULL;
+    Expr *value = index->op == OP_at ? index->arg[0] : index;
 
     if (index->op == OP_var)
         return index->var;
-    if (at != NULL && at->op == OP_coord && at->var->axis->from_k == FROM_FORMAT &&
-        at->k == at->var->axis->ncoord - 1)
-        return at->var;
-    return index->op == OP_coord ? owner_of(index) : NULL;
+    if (value->op != OP_coord)
+        return NULL;
+    if (value != index && value->var->axis->from_k == FROM_FORMAT &&
+        value->k == value->var->axis->ncoord - 1)
+        return value->var;
+    return owner_of(value);
 }
 
 /* Whether the index is of 0..n for certain: the number of a row of a small axis. */

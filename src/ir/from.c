@@ -109,7 +109,7 @@ static bool is_scatter(const Axis *r)
     return good;
 }
 
-/* Entries that can be sorted: of plain rows, or of none, and none of them padding. */
+/* Entries that can be sorted: of dense rows, or of none, and none of them padding. */
 static bool is_transpose(const Axis *t)
 {
     const Axis *e = t->from, *up = e->parent, *rows = t->parent;
@@ -123,10 +123,7 @@ static bool is_transpose(const Axis *t)
     if (rows->parent != NULL || rows->extent != X_EXPR || !ir_is_ident(rows) ||
         rows->size != by->bound)
         return false;
-    if (up == NULL)
-        return e->extent == X_EXPR;
-    return e->extent == X_SEG && !(up->flags & AX_PADDED) && up->parent == NULL &&
-           up->extent == X_EXPR && ir_is_ident(up);
+    return up == NULL ? e->extent == X_EXPR : e->extent == X_SEG && ir_is_dense(up);
 }
 
 static void check(Prog *p, const Axis *a)

@@ -302,6 +302,7 @@ Size *ir_find_size(const Prog *, const char *name);
 int ir_find_coord(const Axis *, const char *name);     /* -1 when there is none */
 bool ir_is_ancestor(const Axis *up, const Axis *down); /* proper */
 bool ir_is_ident(const Axis *);                        /* one coordinate, the position itself */
+bool ir_is_dense(const Axis *); /* sizes alone say how many positions it has; all of them exist */
 /* from.c: whether whoever runs the program makes its arrays: it, or one below it, has `from`. */
 bool ir_is_made(const Prog *, const Axis *);
 bool ir_const_int(Expr *, int64_t *out);               /* of literals only */

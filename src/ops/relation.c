@@ -4,7 +4,8 @@
  * Relational convolution, rgms: Y_i is the sum over relations r of H_ri W_r, where H_ri reduces X_j
  * over the edges of r from j to i.  Pairs (r, i) stand in tiles of 16 of one relation
  * (weft_tiles_make), so features are reduced first and the product with W_r is one of matrices.
- * Between them there is a row for each pair, none for each edge. */
+ * The reduced features of a tile, H, live while its product is computed; the products P are a row
+ * for each pair.  Nothing has a row for each edge. */
 #include "ops/ops_int.h"
 
 enum Bit {
@@ -29,14 +30,13 @@ static const OpsOption options[] = {
 static const OpsRow rows[] = {
     { "rgms", REDUCES | SHAPES | WEIGHTS,
       "Y: features of senders, reduced by relation and receiver, times W of the relation",
-      "axis G = ${ng} : r < ${nr}, T(G) = 16 : l < 16 * ${ng} once\n"
-      "axis L = 16 * ${ng}, E(L) = seg : j < ${n}$A\n"
+      "axis G = ${ng} : r < ${nr}, T(G) = 16, E(T) = seg : j < ${n}$A\n"
       "axis I = ${m}, Q(I) = seg : p < 16 * ${ng} once\n"
       "$Daxis C = ${ci}, O = ${co}\n"
       "$t X[${n}, $BC], $W$w, Y[I, $BO]\n"
-      "temp $a H[L, $BC]$f, P[T, $BO]$N$V\n$v$n"
-      "h: for l, e, $bc: H[l, $bc] $o $eX[j(e), $bc]\n"
-      "p: for g, t, $bc, o: P[t, $bo] += H[l(t), $bc] * W[r(g), $bc, o]\n"
+      "temp $a H[T, $BC]$f, P[T, $BO]$N$V\n$v$n"
+      "h: for g, t, e, $bc: H[t, $bc] $o $eX[j(e), $bc]\n"
+      "p: for g, t, $bc, o: P[t, $bo] += H[t, $bc] * W[r(g), $bc, o]\n"
       "y: for i, q, $bo: Y[i, $bo] += P[@p(q), $bo]$m\n" },
     { NULL, 0, NULL, NULL },
 };
@@ -52,9 +52,9 @@ static const OpsSign signs[] = {
     { 'e', WEIGHTS, "A[of(e)] * ", "", 0 },
     { 'V', BASIS, ", W[R, C, O]", "", 0 },
     { 'v', BASIS, "w: W[r, c, o] += M[r, d] * V[d, c, o]\n", "", 0 },
-    { 'N', MEAN, ", N[L]", "", 0 },
-    { 'n', MEAN, "n: for l, e: N[l] += 1.0\n", "", 0 },
-    { 'm', MEAN, " / max(N[p(q)], 1)", "", 0 },
+    { 'N', MEAN, ", N[T]", "", 0 },
+    { 'n', MEAN, "n: for g, t, e: N[t] += 1.0\n", "", 0 },
+    { 'm', MEAN, " / max(N[@p(q)], 1)", "", 0 },
     { 'f', MAX, " fill 0", "", 0 },
     { 'o', MAX, "max=", "+=", 0 },
     { 0, 0, NULL, NULL, 0 },

@@ -14,7 +14,7 @@ class Net(torch.nn.Module):
         super().__init__()
         self.a, self.b = pyg.GCNConv(4, 8, cached=True), pyg.SAGEConv(8, 8)
         self.c, self.d = pyg.GATConv(8, 4, heads=2), pyg.GATv2Conv(8, 8)
-        self.e, self.f = pyg.RGCNConv(8, 8, 3), pyg.SAGEConv(8, 3, aggr="median")
+        self.e, self.f = pyg.RGCNConv(8, 8, 24), pyg.SAGEConv(8, 3, aggr="median")
 
     def forward(self, x, index, types):
         x = self.d(self.c(self.b(self.a(x, index), edge_index=index), index), index)
@@ -41,3 +41,23 @@ def test_layers_are_replaced_and_restored():
     assert weft.restore(net) and [type(m) for m in net.children()] == kinds
     assert torch.allclose(net(x, index, types), want, atol=1e-12)
     assert not any(n.startswith("weft") for m in net.modules() for n in m.__dict__)
+
+
+def test_gains_come_from_the_cost_model(monkeypatch):
+    from weft.models import pyg as models
+
+    for layer in (pyg.GCNConv(32, 32), pyg.SAGEConv(32, 32), pyg.SAGEConv(32, 32, aggr=["mean", "max"]),
+                  pyg.GATConv(32, 8, heads=4), pyg.GATv2Conv(32, 8, heads=4), pyg.RGCNConv(32, 32, 8)):
+        assert 1.2 < models.gain(layer) < 100, layer
+    assert models.gain(pyg.RGCNConv(32, 32, 40)) > models.gain(pyg.RGCNConv(32, 32, 8))
+
+    def messages_are_free(spec, arrays, **sizes):
+        return 0.0 if spec.startswith(("copy_u:edges", "copy_e")) else 1.0
+
+    monkeypatch.setattr(models, "_seconds", messages_are_free)
+    models._predicted.cache_clear()
+    net = torch.nn.Sequential(pyg.GCNConv(8, 8))
+    try:
+        assert not weft.accelerate(net) and type(net[0]) is pyg.GCNConv
+    finally:
+        models._predicted.cache_clear()

@@ -79,6 +79,24 @@ def linear(channels: int, out_channels: int, bias: bool = True, init: Any = None
     return _LazyLinear(out_channels, bias, init) if channels == -1 else _Linear(channels, out_channels, bias, init)
 
 
+def _is_plain(*tensors: Tensor) -> bool:
+    """Whether torch allows writing one of them from the others: of one type, no transform of functions."""
+    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+    return all(x.dtype == tensors[0].dtype and not wrapped(x) for x in tensors)
+
+
+def _add(out: Tensor, more: Optional[Tensor]) -> Tensor:
+    """out + more, in the memory of out, which nobody else has."""
+    if more is None:
+        return out
+    return out.add_(more) if _is_plain(out, more) else out + more
+
+
+def _add_product(out: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """out + a b, likewise."""
+    return out.addmm_(a, b) if out.dim() == 2 and _is_plain(out, a, b) else out + a @ b
+
+
 class _Edges:
     """The edges of a call, and their weights where they are a matrix."""
 
@@ -228,7 +246,7 @@ class GCNConv(_Conv):
             rows, weight, factor = found
             column = factor.to(x.dtype).unsqueeze(-1)
             out = self._reduce(rows, self.lin(x) * column, weight) * column
-        return out if self.bias is None else out + self.bias
+        return _add(out, self.bias)
 
     def __repr__(self) -> str:
         return f"GCNConv({self.in_channels}, {self.out_channels})"
@@ -265,16 +283,28 @@ class SAGEConv(_Conv):
         edges = self._edges(edge_index)
         receivers = right.shape[-2] if right is not None else size[1] if size else left.shape[-2]
         rows = edges.rows(receivers, left.shape[-2])
-        weight = self.lin_l.weight
-        if self._linear_aggr() and not isinstance(weight, UninitializedParameter) and \
-                weight.shape[0] < weight.shape[1]:  # less to gather
-            out = self._reduce(rows, functional.linear(left, weight), edges.weight)
-            out = out if self.lin_l.bias is None else out + self.lin_l.bias
-        else:
-            out = self.lin_l(self._reduce(rows, left, edges.weight))
-        if self.root_weight and right is not None:
-            out = out + self.lin_r(right)
+        out = self._maps(left, right if self.root_weight else None, rows, edges.weight)
         return functional.normalize(out, p=2.0, dim=-1) if self.normalize else out
+
+    def _maps(self, left: Tensor, right: Optional[Tensor], rows: _edges.Rows, weight: Optional[Tensor]) -> Tensor:
+        """Both linear maps and the reduction between, with few arrays of all nodes: one product makes what is
+        reduced and what is added to it, or the second product is added to the first."""
+        of = [self.lin_l.weight, *([] if right is None else [self.lin_r.weight])]
+        if any(isinstance(w, UninitializedParameter) for w in of):
+            out = self.lin_l(self._reduce(rows, left, weight))
+            return out if right is None else _add(out, self.lin_r(right))
+        if not self._linear_aggr() or of[0].shape[0] >= of[0].shape[1]:
+            if right is None:
+                return self.lin_l(self._reduce(rows, left, weight))
+            out = functional.linear(right, of[1], self.lin_l.bias)
+            return _add_product(out, self._reduce(rows, left, weight), of[0].t())
+        own = None  # less to gather after the product
+        if left is right:
+            left, own = functional.linear(left, torch.cat(of)).unflatten(-1, (2, -1)).unbind(-2)
+        else:
+            left = functional.linear(left, of[0])
+            own = None if right is None else functional.linear(right, of[1])
+        return _add(_add(self._reduce(rows, left, weight), own), self.lin_l.bias)
 
     def __repr__(self) -> str:
         return f"SAGEConv({self.in_channels}, {self.out_channels}, aggr={self.aggr})"
@@ -349,8 +379,7 @@ class _Attention(_Conv):
 
     def _finish(self, out: Tensor, res: Optional[Tensor], weights: Any) -> Any:
         out = out.flatten(1) if self.concat else out.mean(1)
-        out = out if res is None else out + res
-        out = out if self.bias is None else out + self.bias
+        out = _add(_add(out, res), self.bias)
         return out if weights is None else (out, weights)
 
     def __repr__(self) -> str:
@@ -508,9 +537,11 @@ class RGCNConv(_Conv):
             out = _message.rgms(tiles, left, self.weight, _REDUCES[self.aggr], comp=self.comp)
         else:
             out = self._rows_of(edges, edge_type.long(), left, right.shape[0])
-        if self.root is not None:
-            out = out + (right @ self.root if right.is_floating_point() else self.root[right])
-        return out if self.bias is None else out + self.bias
+        if self.root is not None and right.is_floating_point():
+            out = _add_product(out, right, self.root)
+        elif self.root is not None:
+            out = _add(out, self.root[right])
+        return _add(out, self.bias)
 
     def __repr__(self) -> str:
         return f"RGCNConv({self.in_channels}, {self.out_channels}, num_relations={self.num_relations})"

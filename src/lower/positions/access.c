@@ -69,12 +69,17 @@ bool pos_is_below(Expr *e, Expr *extent)
 }
 
 /* Whether a position comes from a plan, which made it of this axis: of a format it is the last
- * coordinate, -1 where a guard has left it out, and of a transpose the first. */
+ * coordinate, -1 where a guard has left it out, of a transpose the first, and the second in the
+ * axis of rows. */
 static bool is_planned(Expr *e, const Axis *x)
 {
     const Axis *a = e->op == OP_coord ? e->var->axis : NULL;
 
-    return a != NULL && a->from == x && e->k == (a->from_k == FROM_FORMAT ? a->ncoord - 1 : 0);
+    if (a == NULL || a->from == NULL)
+        return false;
+    if (a->from_k >= 0 && e->k == 1)
+        return a->from->parent != NULL && a->from->parent == x;
+    return a->from == x && e->k == (a->from_k == FROM_FORMAT ? a->ncoord - 1 : 0);
 }
 
 /* The entry of axis a at a position; none of those it hangs on may be padding either. */

@@ -4,8 +4,9 @@
  * Turns a scatter into a sum that each row owns.  O[j(e), ...] += v over the entries e of rows
  * i, or of no rows, becomes the same sum over the rows j of the transpose: a new axis R with the
  * extent of j, and below it an axis T(R) that holds the position, the row and the other
- * coordinates of each entry.  The plan fills T by a stable sort, so each element adds its terms
- * in the same order as before.
+ * coordinates of each entry.  The row is a position of the parent of e, which may be dense under
+ * further dense axes.  The plan fills T by a stable sort, so each element adds its terms in the
+ * same order as before.
  *
  * The rows i that v reads are then gathered, once for each entry.  If they are long compared
  * with the rows of O, the statement stays a scatter, and split/scatter.c splits it.  Needs a
@@ -23,17 +24,29 @@ typedef struct Reroot {
     bool bad;    /* something that the transpose does not know is used */
 } Reroot;
 
-/* Entries that a plan can sort: of plain rows, or of none, and all of them exist. */
+/* Entries that a plan can sort: of dense rows, or of none, and all of them exist. */
 static bool can_sort(const Var *v)
 {
-    const Axis *e = v->axis, *up = e->parent;
+    const Axis *e = v->axis;
 
     if (e->flags & AX_PADDED || e->ncoord >= IR_MAX_RANK)
         return false;
-    if (up == NULL)
+    if (e->parent == NULL)
         return e->extent == X_EXPR;
-    return e->extent == X_SEG && !(up->flags & AX_PADDED) && up->parent == NULL &&
-           up->extent == X_EXPR && ir_is_ident(up) && v->parent->op == OP_var;
+    return e->extent == X_SEG && ir_is_dense(e->parent) && v->parent->op == OP_var;
+}
+
+/* The variable that this one hangs on; NULL: on none, or on no variable. */
+static const Var *above(const Var *v)
+{
+    return v->parent != NULL && v->parent->op == OP_var ? v->parent->var : NULL;
+}
+
+static bool is_above(const Var *up, const Var *v)
+{
+    while (v != NULL && v != up)
+        v = above(v);
+    return v == up;
 }
 
 /* Entries below two or more levels of rows, as the pairs of a relation that are grouped in strips:
@@ -130,6 +143,12 @@ static void narrow(Prog *p, Axis *t)
     }
 }
 
+/* How many positions a dense axis has. */
+static Expr *total(Prog *p, const Axis *a)
+{
+    return a->parent == NULL ? a->size : ir_op2(p, OP_mul, total(p, a->parent), a->size);
+}
+
 /* The transpose of an axis by a coordinate: made once. */
 static Axis *transpose(Prog *p, Axis *e, int k)
 {
@@ -146,7 +165,7 @@ static Axis *transpose(Prog *p, Axis *e, int k)
     t->extent = X_SEG;
     add_coord(p, t, "entry", NULL);
     if (e->parent != NULL)
-        add_coord(p, t, "row", e->parent->size);
+        add_coord(p, t, "row", total(p, e->parent));
     for (int n = 0; n < e->ncoord; n++)
         if (n != k && e->coord[n].kind == C_LOAD)
             add_coord(p, t, e->coord[n].name, e->coord[n].bound);
@@ -162,18 +181,26 @@ static Var *moved(const Reroot *c, const Var *v)
     return v->id < c->nvar ? c->moved[v->id] : NULL;
 }
 
-/* The index that now stands for a variable: the entry is found by its position, its row by number.
+/* Whether the row has its position as its number: a row of a root axis without coordinates. */
+static bool has_plain_rows(const Reroot *c)
+{
+    return c->i->parent == NULL && ir_is_ident(c->i->axis);
+}
+
+/* The index that now stands for a variable: the entry and its row are found by their positions.
  * NULL: the variable still does. */
 static Expr *moved_index(const Reroot *c, const Var *v)
 {
     if (v == c->e)
         return ir_op1(c->p, OP_at, ir_coord(c->p, c->t, 0));
-    if (v == c->i)
+    if (v == c->i && has_plain_rows(c))
         return ir_coord(c->p, c->t, 1);
+    if (v == c->i)
+        return ir_op1(c->p, OP_at, ir_coord(c->p, c->t, 1));
     return moved(c, v) != NULL ? ir_var_expr(c->p, moved(c, v)) : NULL;
 }
 
-/* Ancestors of what has moved are told by it. */
+/* Ancestors of what has moved are told by it; those of the row are known no other way. */
 static Expr *move_load(Reroot *c, Expr *load)
 {
     Expr *arg[IR_MAX_RANK];
@@ -190,7 +217,9 @@ static Expr *move_load(Reroot *c, Expr *load)
             if (ir_is_ancestor(b->slot[u], b->slot[s]))
                 arg[u] = ir_none(c->p);
     }
-    return ir_load(c->p, load->buf, arg, load->nargs);
+    for (int s = 0; s < load->nargs && c->i != NULL; s++)
+        c->bad = c->bad || (arg[s]->op == OP_var && is_above(arg[s]->var, above(c->i)));
+    return c->bad ? load : ir_load(c->p, load->buf, arg, load->nargs);
 }
 
 static Expr *with_var(Prog *p, Expr *e, Var *v)
@@ -208,10 +237,12 @@ static Expr *move(Prog *p, Expr *e, void *ctx)
         return move_load(c, e);
     if (v != NULL && moved(c, v) != NULL)
         return with_var(p, e, moved(c, v));
-    if (v == NULL || (v != c->i && v != c->e))
+    if (v == NULL || !is_above(v, c->e))
         return e;
-    if (v == c->i)
-        return ir_coord(p, c->t, 1); /* a root axis of plain rows: all three are the row */
+    if (v == c->i && (e->op == OP_pos || has_plain_rows(c)))
+        return ir_coord(p, c->t, 1); /* of plain rows all three are the row */
+    if (v != c->e)
+        return c->bad = true, e;
     if (e->op == OP_pos || (e->op == OP_loc && c->i == NULL))
         return ir_coord(p, c->t, 0);
     if (e->op == OP_coord && e->k == c->k)
@@ -221,17 +252,18 @@ static Expr *move(Prog *p, Expr *e, void *ctx)
     return n < 0 ? e : ir_coord(p, c->t, n);
 }
 
-/* Whether row and entry are bound one right after the other: a loop between them would be outside
- * all rows then, and change the order of the terms. */
-static bool are_neighbours(const Stmt *s, const Var *row, const Var *entry)
+/* Whether the entry and all that it hangs on are bound one right after the other: a loop between
+ * them would be outside all rows then, and change the order of the terms. */
+static bool are_neighbours(const Stmt *s, const Var *entry)
 {
     int b = 0;
 
-    if (row == NULL)
-        return true;
-    while (s->bind[b] != row)
+    while (s->bind[b] != entry)
         b++;
-    return b + 1 < s->nbind && s->bind[b + 1] == entry;
+    for (const Var *up = above(entry); up != NULL; up = above(up))
+        if (b-- == 0 || s->bind[b] != up)
+            return false;
+    return true;
 }
 
 /* Whether each variable hangs on another, if on anything. */
@@ -265,7 +297,7 @@ static void move_binds(Reroot *c, const Stmt *s, Stmt *out)
         if (s->bind[b] == c->e) {
             out->bind[n++] = c->r;
             out->bind[n++] = c->t;
-        } else if (s->bind[b] != c->i) {
+        } else if (!is_above(s->bind[b], c->e)) {
             out->bind[n++] = move_var(c, s->bind[b]);
         }
     }
@@ -302,7 +334,7 @@ static bool reroot(Prog *p, const Stmt *s, const Assign *a, Stmt *out)
     c.e = x->var;
     c.i = c.e->parent == NULL ? NULL : c.e->parent->var;
     c.k = x->k;
-    if (!are_neighbours(s, c.i, c.e) || !is_plain(s))
+    if (!are_neighbours(s, c.e) || !is_plain(s))
         return false;
     t = transpose(p, c.e->axis, c.k);
     c.t = t->var;
