@@ -200,7 +200,13 @@ def _keep(arrays, results, program, sizes=()):
     return [*arrays, *[z for z, a in zip(results, f.outputs) if a.structure]]
 
 
-_run = operator("run", _fake, _gradients, _tangents, _batch, _keep)
+_operator = operator("run", _fake, _gradients, _tangents, _batch, _keep)
+
+
+def _run(arrays, program, sizes=()):
+    if not sizes and is_traced():
+        sizes = [-1]  # as good as none; AOTInductor passes an empty list of integers as None
+    return _operator(arrays, program, sizes)
 
 
 def run(program: str, arrays: Sequence[torch.Tensor], sizes: Sequence[int] = ()) -> Sequence[torch.Tensor]:
