@@ -152,7 +152,7 @@ class Convolution(_Layer):
             if value is None:
                 continue
             if not has:
-                raise bad(prefix + name, "None, as the problem has no such operand", "an array")
+                raise bad(prefix + name, "None, as the problem does not have this operand", "an array")
             array = self._array(edges, prefix + name, value, name)
             keep.append(array)
             setattr(given, field, array.ctypes.data)

@@ -128,7 +128,7 @@ class _Layer:
         for name, value in values.items():
             has = _NAMES[name] in self._args
             if has != (value is not None):
-                raise bad(name, "an array" if has else "None, as the problem has no such operand",
+                raise bad(name, "an array" if has else "None, as the problem does not have this operand",
                           "None" if has else f"{type(value).__name__}")
             if has:
                 arrays[_NAMES[name]], lead = self._take(name, value, lead)
@@ -210,7 +210,7 @@ class _Layer:
             if value is None:
                 continue
             if _NAMES[name] not in given:
-                raise bad("dd" + name, "None, as the problem has no such operand", "an array")
+                raise bad("dd" + name, "None, as the problem does not have this operand", "an array")
             given["d2_d_" + _NAMES[name]], _ = self._take("dd" + name, value, lead, name)
             first.append(_NAMES[name])
         buffers = tuple(_NAMES.get(n, "d_" + self._result) for n in names)
