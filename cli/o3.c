@@ -175,7 +175,8 @@ const Command cmd_tp = {
     "  --var1 LIST --var2 LIST --var-out LIST    variances of the slots\n"
     "  --signs e3nn|e3nn-0.4                of the 3j symbols\n"
     "  --order out|in                       paths by output slot, or by pairs of inputs\n"
-    "  --keep IRREPS                        of full, elementwise, square: outputs to keep\n\n"
+    "  --keep IRREPS                        of full, elementwise, square: outputs to keep\n"
+    "  --empty refuse|zeros                 no path: an error, or a result of 0\n\n"
     "docs/tensor-products.md has the formulas.\n\n"
     "examples:\n"
     "  weft tp '8x0e + 8x1o' '0e + 1o' '0e + 1o' --mode uvu --weights item\n"
@@ -189,7 +190,8 @@ const Command cmd_linear = {
     "linear",
     "print the program of a linear layer of irreps",
     "usage: weft linear IN OUT [--bias yes] [--paths LIST] [--SETTING VALUE]...\n\n"
-    "Mixes the channels of each irrep.  Settings: type, layout, weights, path-norm, as weft tp.\n\n"
+    "Mixes the channels of each irrep.  Settings: type, layout, weights, path-norm, empty, as of\n"
+    "weft tp.\n\n"
     "examples:\n"
     "  weft linear 8x0e+4x1o 16x0e+2x1o --bias yes\n",
     linear,

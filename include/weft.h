@@ -506,7 +506,7 @@ WEFT_API WEFT_MUST weft_status weft_tiles_make(weft_ctx *ctx, const weft_edge_li
  * weft_prog_o3: "conv; in1=8x0e+8x1o; in2=0e+1o; out=0e+1o; mode=uvu".  Weights are a row for each
  * edge; with weights=shared one row for all; with hidden=64 they are made of features h of each
  * edge and a matrix m, w = h m, and nobody sees them.  Where no product of the irreps gives one of
- * `out`, z is 0, as of a tensor product, and there are no weights; weft_conv_get tells w = 0.
+ * `out`, that is WEFT_E_ARG; with empty=zeros, z is 0 and weft_conv_get tells w = 0.
  * docs/convolution.md has it all.
  *
  * Arrays are plain, in C order without gaps: x has `senders` rows, z has `nodes`, y, w and h have a

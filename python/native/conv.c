@@ -112,6 +112,27 @@ static Graph *place_for_graph(void)
     return g;
 }
 
+/* An index without a row, by the names of the arguments; false: there is none. */
+static bool refuse_index(Call *c, const weft_edge_list *list)
+{
+    static const char *const name[] = { "rows", "cols" }, *const of[] = { "the result", "X" };
+    const void *const at[] = { list->receiver, list->sender };
+    const int64_t most[] = { list->nodes, list->senders };
+
+    for (int a = 0; a < 2; a++)
+        for (int64_t k = 0; k < list->n; k++) {
+            int64_t row = list->type == WEFT_I64 ? ((const int64_t *)at[a])[k] :
+                                                   ((const int32_t *)at[a])[k];
+
+            if (row >= 0 && row < most[a])
+                continue;
+            snprintf(c->message, sizeof c->message, "%s[%lld] is %lld, but %s has %lld rows", name[a],
+                     (long long)k, (long long)row, of[a], (long long)most[a]);
+            return true;
+        }
+    return false;
+}
+
 /* A new graph of copies of the lists. */
 static Graph *open_graph(Call *c, weft_ctx *ctx, const weft_edge_list *list)
 {
@@ -120,7 +141,8 @@ static Graph *open_graph(Call *c, weft_ctx *ctx, const weft_edge_list *list)
     char *copy = malloc(2 * bytes + 1);
 
     if (copy == NULL || weft_edges_new(ctx, list, &g->edges) != WEFT_OK) {
-        refuse(c, copy == NULL ? "out of memory" : weft_message(ctx));
+        if (copy == NULL || !refuse_index(c, list))
+            refuse(c, copy == NULL ? "out of memory" : weft_message(ctx));
         free(copy);
         return NULL;
     }

@@ -622,6 +622,8 @@ static void run(Call *c, weft_ctx *ctx, const char *text)
 
     if (e == NULL)
         return;
+    if (c->nsize == 1 && c->size[0] == -1)
+        c->nsize = 0; /* traced calls have a list that is not empty: see _torch.py */
     if (c->nin != e->nin || (c->nsize != 0 && c->nsize < e->nsize)) {
         bool arrays = c->nin != e->nin;
 

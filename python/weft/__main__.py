@@ -64,7 +64,7 @@ def _load(kind: str, name: str) -> Any:
     """The calculator of a model, by a name that the package knows or from a file."""
     looks_like_file = os.sep in name or name.endswith((".pth", ".pt", ".model", ".ckpt"))
     if looks_like_file and not os.path.isfile(name):
-        raise _Failed(f"{name}: there is no such file")
+        raise _Failed(f"{name}: file not found")
     with _about(f"{name}: {kind} cannot load it", f"; is it a model of {kind}? see --kind"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -75,7 +75,7 @@ def _structure(source: str) -> Any:
     """Atoms from a file, or silicon."""
     if source != "silicon":
         if not os.path.isfile(source):
-            raise _Failed(f"{source}: there is no such file")
+            raise _Failed(f"{source}: file not found")
         with _about(f"{source}: ASE cannot read it"):
             from ase.io import read
 

@@ -78,7 +78,7 @@ class Convolution(_Layer):
     leaves them out.  With hidden=64 they are made in the kernel: `weight` is then (edges, 64), the
     features of the edges, and `matrix` (64, weight_numel) what turns them into weights.  With
     sums="compensated" sums over edges add up what rounding takes from them, too.  Other settings
-    (layout, norm, path_norm, signs, ...) are those of Product."""
+    (layout, norm, path_norm, signs, empty, ...) are those of Product."""
 
     def __init__(self, in1: Any, in2: Any, out: Any = None, *, mode: Optional[str] = None,
                  paths: Union[str, Sequence[Path], None] = None, weights: str = "item",
@@ -152,7 +152,7 @@ class Convolution(_Layer):
             if value is None:
                 continue
             if not has:
-                raise bad(prefix + name, "None, as the problem has no such operand", "an array")
+                raise bad(prefix + name, "None, as the problem does not have this operand", "an array")
             array = self._array(edges, prefix + name, value, name)
             keep.append(array)
             setattr(given, field, array.ctypes.data)

@@ -19,9 +19,9 @@ from ._uses import hold
 
 
 def _form(form: str, **settings: Any) -> tuple:
-    """The irreps of the operands of a named form, and its paths."""
+    """The irreps of the operands of a named form, and its paths; there may be none, as in e3nn."""
     try:
-        lines = tell(_spec(form, settings)).splitlines()
+        lines = tell(_spec(form, {**settings, "empty": "zeros"})).splitlines()
     except ArgumentError as e:
         raise Unfit(str(e)) from None
     irreps, paths = {}, []

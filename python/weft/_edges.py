@@ -6,9 +6,11 @@ of pairs (relation, receiver).  Each is made once for a graph and kept as long a
 from __future__ import annotations
 
 import ctypes
+import re
 import weakref
+from contextlib import contextmanager
 from ctypes import byref
-from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -43,12 +45,25 @@ def _list_of(receiver: np.ndarray, sender: np.ndarray, receivers: int, senders: 
                          _address(receiver), _address(sender))
 
 
+_END = re.compile(r"^(receiver|sender)\[(\d+)\] is (-?\d+), but there are (\d+) rows$")
+
+
+@contextmanager
+def _about_edges() -> Iterator[None]:
+    """The library names its arrays of receivers and senders, which are rows of the caller's edge_index."""
+    try:
+        yield
+    except _lib.BindError as e:
+        raise _lib.BindError(_END.sub(r"edge_index: the \1 of edge \2 is \3, but there are \4 nodes",
+                                      str(e))) from None
+
+
 def make_rows(receiver: np.ndarray, sender: np.ndarray, receivers: int, senders: int,
               loops: int) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
     """weft_rows_make: starts, senders and numbers of edges."""
     n = len(receiver) + (min(receivers, senders) if loops else 0)
     start, from_, of = np.empty(receivers + 1 + bool(loops), np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    with _lib.lock:
+    with _lib.lock, _about_edges():
         check(lib.weft_rows_make(_lib.context(), byref(_list_of(receiver, sender, receivers, senders)), loops,
                                  _address(start), _address(from_), _address(of)))
     return start, from_, of
@@ -58,7 +73,7 @@ def make_tiles(receiver: np.ndarray, sender: np.ndarray, type: np.ndarray, recei
                relations: int, least: int) -> Tuple[np.ndarray, ...]:
     """weft_tiles_make: G.r, E.start, E.j, E.of, Q.start, Q.p."""
     out = _lib.Tiles()
-    with _lib.lock:
+    with _lib.lock, _about_edges():
         check(lib.weft_tiles_make(_lib.context(), byref(_list_of(receiver, sender, receivers, senders)),
                                   _address(type), relations, least, byref(out)))
         places, n = TILE * out.tiles, len(receiver)

@@ -128,7 +128,7 @@ class _Layer:
         for name, value in values.items():
             has = _NAMES[name] in self._args
             if has != (value is not None):
-                raise bad(name, "an array" if has else "None, as the problem has no such operand",
+                raise bad(name, "an array" if has else "None, as the problem does not have this operand",
                           "None" if has else f"{type(value).__name__}")
             if has:
                 arrays[_NAMES[name]], lead = self._take(name, value, lead)
@@ -210,7 +210,7 @@ class _Layer:
             if value is None:
                 continue
             if _NAMES[name] not in given:
-                raise bad("dd" + name, "None, as the problem has no such operand", "an array")
+                raise bad("dd" + name, "None, as the problem does not have this operand", "an array")
             given["d2_d_" + _NAMES[name]], _ = self._take("dd" + name, value, lead, name)
             first.append(_NAMES[name])
         buffers = tuple(_NAMES.get(n, "d_" + self._result) for n in names)
@@ -254,7 +254,8 @@ class Product(_Layer):
     e3nn's instructions.  weights: "shared" is one set for all items, (weight_numel,); "item" a set
     for each, (..., weight_numel); "none" leaves them out.  norm, path_norm, var1, var2, var_out: the
     normalisation, section 5.  signs: "e3nn", or "e3nn-0.4" as MACE has them.  form: "tp", or a named
-    form of section 7, with `keep`; "square" and "norm" have no in2.
+    form of section 7, with `keep`; "square" and "norm" have no in2.  Irreps that allow no path are refused;
+    with empty="zeros" the result is 0.
 
     irreps_out tells the slots of z, paths (words) and weight_numel the weights in e3nn's order."""
 
@@ -266,7 +267,7 @@ class Product(_Layer):
                  path_norm: Optional[str] = None, var1: Optional[Sequence[float]] = None,
                  var2: Optional[Sequence[float]] = None, var_out: Optional[Sequence[float]] = None,
                  signs: Optional[str] = None, order: Optional[str] = None, form: str = "tp",
-                 keep: Any = None, squared: Optional[bool] = None):
+                 keep: Any = None, squared: Optional[bool] = None, empty: Optional[str] = None):
         irreps = {name: None if v is None else Irreps(v)
                   for name, v in (("in1", in1), ("in2", in2), ("out", out), ("keep", keep))}
         super().__init__(_spec(form, {
@@ -275,7 +276,7 @@ class Product(_Layer):
             "weight_type": None if weight_dtype is None else _type("weight_dtype", weight_dtype),
             "layout": layout, "layout_in1": layout_in1, "layout_in2": layout_in2,
             "layout_out": layout_out, "norm": norm, "path_norm": path_norm, "var1": var1,
-            "var2": var2, "var_out": var_out, "signs": signs, "squared": squared}))
+            "var2": var2, "var_out": var_out, "signs": signs, "squared": squared, "empty": empty}))
 
     @property
     def irreps_in1(self) -> Irreps:
@@ -311,16 +312,18 @@ class Linear(_Layer):
     """The linear layer of e3nn: the channels of each irrep of x are mixed.
 
     weights: "shared" (weight_numel,), or "item" (..., weight_numel).  bias: one value for each channel of
-    the slots of 0e, (bias_numel,).  paths: pairs of slots, (in, out), otherwise all that fit."""
+    the slots of 0e, (bias_numel,).  paths: pairs of slots, (in, out), otherwise all that fit; where there are
+    none and no biases, empty="zeros" has to allow that the result is 0."""
 
     def __init__(self, in1: Any, out: Any, *, bias: bool = False, weights: str = "shared",
                  paths: Union[str, Sequence[Tuple[int, int]], None] = None,
                  path_norm: Optional[str] = None, dtype: Any = "f32", layout: str = "mul_ir",
-                 layout_in: Optional[str] = None, layout_out: Optional[str] = None):
+                 layout_in: Optional[str] = None, layout_out: Optional[str] = None,
+                 empty: Optional[str] = None):
         super().__init__(_spec("linear", {
             "in1": Irreps(in1), "out": Irreps(out), "bias": bool(bias), "weights": weights,
             "paths": _paths(paths), "path_norm": path_norm, "type": _type("dtype", dtype),
-            "layout": layout, "layout_in1": layout_in, "layout_out": layout_out}))
+            "layout": layout, "layout_in1": layout_in, "layout_out": layout_out, "empty": empty}))
 
     @property
     def irreps_in(self) -> Irreps:

@@ -10,7 +10,7 @@ from typing import Any, List, Optional, Sequence
 import torch
 
 from ._irreps import Irreps
-from ._peers import Mismatch
+from ._peers import Mismatch, Unfit
 from ._problem import TPProblem
 from ._script import Unscripted, no_tensor
 from ._sparse import bad
@@ -66,12 +66,14 @@ def _operand(name: str, x: Any, rows: Any, width: int, dtype: torch.dtype) -> to
     return x if x.dtype == dtype else x.to(dtype)
 
 
-def _edges(name: str, x: Any, edges: Any) -> None:
-    """A list of indices, one for each edge."""
+def _edges(name: str, x: Any, rows: torch.Tensor) -> None:
+    """A list of indices, one for each edge, as many as `rows`, which is checked first."""
     if not isinstance(x, torch.Tensor):
         raise no_tensor(name, x)
-    if x.ndim != 1 or (not is_traced() and x.shape[0] != edges):
-        raise _unlike(name, f"({edges},), one for each row of Y", x)
+    if x.ndim != 1:
+        raise _unlike(name, "one dimension, an index for each edge", x)
+    if not is_traced() and x.shape[0] != rows.shape[0]:
+        raise _unlike(name, f"the shape ({rows.shape[0]},) of rows", x)
     if x.dtype not in (torch.int32, torch.int64):
         raise Mismatch(f"Dtype mismatch: {name}: expected elements of torch.int32 or torch.int64, got "
                        f"{x.dtype}")
@@ -85,6 +87,18 @@ def _on_one_device(names: Sequence[str], tensors: List[torch.Tensor]) -> None:
         raise Mismatch(f"Device mismatch: {name} is not on the CPU but on {x.device}")
 
 
+def _check_problem(problem: TPProblem) -> None:
+    """Refuses problems that OpenEquivariance refuses and that are mistakes more often than not."""
+    modes = [path[3] for path in problem.instructions_raw]
+    if not modes:
+        raise Unfit("problem: expected instructions with at least one path, got none: the result would be 0 "
+                    "everywhere")
+    if problem.layout == "ir_mul" and set(modes) != {"uvu"}:
+        k = next(k for k, mode in enumerate(modes) if mode != "uvu")
+        raise Unfit(f"problem: layout='ir_mul' is for paths of the mode uvu alone, as in OpenEquivariance, and "
+                    f"path {k} has {modes[k]}; weft.Product(..., layout='ir_mul') computes other modes")
+
+
 class _Problem(Unscripted, torch.nn.Module):
     """A problem, and the dtypes of its operands.  There are no parameters and no buffers; a change of
     dtype, as by double(), is one of the problem, of which the module has a copy."""
@@ -93,6 +107,7 @@ class _Problem(Unscripted, torch.nn.Module):
         super().__init__()
         if not isinstance(problem, TPProblem):
             raise bad("problem", "a weft.TPProblem", type(problem).__name__)
+        _check_problem(problem)
         self._form = form
         self._take(problem.clone())
         hold(self, self._spec)
@@ -178,13 +193,12 @@ class TensorProductConv(_Problem):
     def forward(self, X: torch.Tensor, Y: torch.Tensor, W: Optional[torch.Tensor], rows: torch.Tensor,
                 cols: torch.Tensor, sender_perm: Optional[torch.Tensor] = None,
                 num_rows: Optional[int] = None) -> torch.Tensor:
-        edges = _rows_of(rows)
-        operands = self._operands(X, Y, W, _rows_of(X), edges)
         indices = {"rows": rows, "cols": cols}
         if sender_perm is not None:  # accepted, checked, and not needed
             indices["sender_perm"] = sender_perm
         for name, x in indices.items():
-            _edges(name, x, edges)
+            _edges(name, x, rows)
+        operands = self._operands(X, Y, W, _rows_of(X), rows.shape[0])
         names = ["X", "Y", "W"][:len(operands)]
         _on_one_device([*names, *indices], [*operands, *indices.values()])
         nodes = X.shape[0] if num_rows is None else num_rows

@@ -140,7 +140,7 @@ class TPProblem:
             "layout": self.layout, "norm": _norm("irrep_normalization", self.irrep_normalization),
             "path_norm": _norm("path_normalization", self.path_normalization),
             "var1": self.in1_var, "var2": self.in2_var, "var_out": self.out_var,
-            "signs": self.signs, **more})
+            "signs": self.signs, "empty": None if self.instructions_raw else "zeros", **more})
 
     def __getstate__(self) -> Dict[str, Any]:
         """Arguments, as text and lists: what torch.load takes without trust."""

@@ -170,8 +170,8 @@ def sparse(A: Any) -> Tuple[Structure, Any]:
             return _of_torch(A), A.values()
     if isinstance(format, str):
         raise bad("A", "a matrix in format csr, csc or coo", f"{format}; convert it with A.tocsr()")
-    raise bad("A", "a SciPy matrix, a torch sparse CSR tensor or (indptr, indices, data, shape)",
-              describe(A))
+    raise bad("A", "a weft.Graph, an edge_index, a SciPy matrix, a sparse tensor of torch or "
+              "(indptr, indices, data, shape)", describe(A))
 
 
 def segments(A: Any) -> Tuple[Structure, Any]:

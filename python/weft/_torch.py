@@ -209,7 +209,13 @@ def run_raw(arrays: Sequence[torch.Tensor], program: str, sizes: Sequence[int] =
     return torch.ops.weft.run_raw.default(list(arrays), program, sizes)
 
 
-_run = operator("run", _fake, _gradients, _tangents, _batch, _keep)
+_operator = operator("run", _fake, _gradients, _tangents, _batch, _keep)
+
+
+def _run(arrays, program, sizes=()):
+    if not sizes and is_traced():
+        sizes = [-1]  # as good as none; AOTInductor passes an empty list of integers as None
+    return _operator(arrays, program, sizes)
 
 
 def run(program: str, arrays: Sequence[torch.Tensor], sizes: Sequence[int] = ()) -> Sequence[torch.Tensor]:

@@ -204,7 +204,7 @@ class _Names:
         if name in self.outputs:
             return ArgumentError(f"{name} is an output: the call returns it")
         known = [*self.f.sizes, *[a.name for a in self.f.inputs], *self.axes]
-        return ArgumentError(f"{name}: there is no such argument; there are {', '.join(known)}")
+        return ArgumentError(f"{name}: the program has no argument of this name; it takes {', '.join(known)}")
 
     def _take_apart(self, name: str, value: Any, at: Dict[str, Any], sizes: Dict[str, Any],
                     orders: Orders) -> None:

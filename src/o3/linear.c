@@ -87,6 +87,16 @@ static bool is_biased(const O3Linear *t, int k)
     return t->bias && t->out.at[k].ir.l == 0 && t->out.at[k].ir.p == 1;
 }
 
+int o3_linear_terms(Arena *arena, const O3Linear *t)
+{
+    Writer w = { .arena = arena, .t = t };
+
+    find_paths(&w);
+    for (int k = 0; k < t->out.n; k++)
+        w.n += is_biased(t, k);
+    return w.n;
+}
+
 /* Whether there are any. */
 static bool put_bias_axes(Writer *w)
 {

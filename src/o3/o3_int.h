@@ -77,6 +77,7 @@ O3Span o3_span(Arena *, const O3Vector *, int n, int width);
  * and its paths in the order of the weights. */
 void o3_tell_product(Text *, const O3Problem *);
 void o3_tell_linear(Text *, const O3Linear *);
+int o3_linear_terms(Arena *, const O3Linear *); /* how many paths and slots with biases it has */
 void o3_tell_contraction(Text *, const O3Contraction *);
 void o3_put_irreps(Text *, const char *name, O3Irreps); /* a line "out 2x0e+1x1o" */
 

@@ -148,6 +148,23 @@ static void read_edges(const Spec *s, O3Problem *t)
         err_throw(s->arena->err, ST_ARG, "conv: hidden makes weights of each edge: weights=item");
 }
 
+/* A problem without paths is 0 everywhere, most often by a wrong degree or parity. */
+static void need_paths(const Spec *s, int n)
+{
+    static const char *const word[] = { "refuse", "zeros", NULL };
+    static const char *const key[] = { "in1", "in2", "out", "keep", "paths" };
+    Text given = { .arena = s->arena };
+
+    if (spec_choice(s, "empty", word, 0) == 1 || n > 0)
+        return;
+    for (int i = 0; i < 5; i++)
+        if (spec_get(s, key[i]) != NULL)
+            text_f(&given, "%s%s=%.200s", i > 0 ? ", " : "", key[i], spec_get(s, key[i]));
+    err_throw(s->arena->err, ST_ARG,
+              "%s: %s allow no path, so the result would be 0 everywhere; empty=zeros permits that",
+              s->form, given.s);
+}
+
 typedef void Fill(const Spec *, O3Problem *);
 
 static void write_product(Text *out, const Spec *s, Fill *fill, bool two)
@@ -172,6 +189,8 @@ static void write_product(Text *out, const Spec *s, Fill *fill, bool two)
     if (strcmp(s->form, "conv") == 0)
         read_edges(s, &t);
     fill(s, &t);
+    if (strcmp(s->form, "norm") != 0)
+        need_paths(s, t.npath);
     t.var1 = spec_numbers(s, "var1", t.in1.n, NULL);
     t.var2 = spec_numbers(s, "var2", t.in2.n, NULL);
     t.var_out = spec_numbers(s, "var_out", t.out.n, NULL);
@@ -210,6 +229,7 @@ static void write_linear(Text *out, const Spec *s)
     t.layout_in = spec_layout(s, "layout_in1");
     t.layout_out = spec_layout(s, "layout_out");
     t.type = spec_type(s, "type");
+    need_paths(s, o3_linear_terms(s->arena, &t));
     if (s->facts)
         o3_tell_linear(out, &t);
     else
@@ -304,7 +324,7 @@ static void write_norm(Text *out, const Spec *s)
 
 #define ALL                                                                            \
     " type weight_type weights layout layout_in1 layout_in2 layout_out norm path_norm" \
-    " var1 var2 var_out signs name "
+    " var1 var2 var_out signs empty name "
 
 const SpecForm o3_forms[] = {
     { "tp", " in1 in2 out mode order paths" ALL, write_tp },
@@ -314,7 +334,8 @@ const SpecForm o3_forms[] = {
     { "elementwise", " in1 in2 keep" ALL, write_elementwise },
     { "square", " in1 out keep" ALL, write_square },
     { "norm", " in1 squared type layout layout_in1 layout_out name ", write_norm },
-    { "linear", " in1 out paths bias weights type layout layout_in1 layout_out path_norm name ",
+    { "linear",
+      " in1 out paths bias weights type layout layout_in1 layout_out path_norm empty name ",
       write_linear },
     { "contraction",
       " in1 out correlation weights type layout layout_in1 layout_out signs name ",

@@ -213,8 +213,8 @@ def command(*words):
 
 
 @pytest.mark.parametrize("words, line", [
-    (["missing.pth"], "weft: error: missing.pth: there is no such file\n"),
-    (["7net-0", "--report", "--structure", "none.xyz"], "weft: error: none.xyz: there is no such file\n"),
+    (["missing.pth"], "weft: error: missing.pth: file not found\n"),
+    (["7net-0", "--report", "--structure", "none.xyz"], "weft: error: none.xyz: file not found\n"),
     (["7net-0", "--repeat", "0"], "weft: error: --repeat 0: expected a number of at least 1\n"),
 ])
 def test_the_command_says_in_a_line_what_is_wrong(words, line):

@@ -12,6 +12,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+
 import weft  # noqa: E402
 import weft.torch  # noqa: E402
 
@@ -132,3 +134,26 @@ def test_a_package_runs_without_python(make, tmp_path, monkeypatch):
                        check=True, timeout=120, env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
         got = torch.from_file(str(tmp_path / "z"), size=5 * 32).view(5, 32)
         torch.testing.assert_close(got, model(*arrays(n)))
+
+
+def product():
+    """A tensor product and its gradient, whose sizes are those of their arrays, as one graph of torch.fx."""
+    problem = weft.TPProblem("8x1o", "1o", "8x0e", [(0, 0, 0, "uvu", True)], shared_weights=False)
+    tp = weft.TensorProduct(problem)
+
+    def both(x, y, w):
+        x = x.detach().requires_grad_()
+        z = tp(x, y, w)
+        return z.detach(), torch.autograd.grad(torch.tanh(z).sum(), x)[0]
+
+    return both
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="AOTInductor: there is no C++ compiler")
+def test_a_package_of_a_tensor_product(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    model, given = product(), (torch.randn(7, 24), torch.randn(7, 3), torch.randn(7, 8))
+    exported = torch.export.export(make_fx(model)(*given), given)
+    package = torch._inductor.aoti_compile_and_package(exported, package_path=str(tmp_path / "model.pt2"))
+    for got, want in zip(torch._inductor.aoti_load_package(package)(*given), model(*given)):
+        torch.testing.assert_close(got, want)

@@ -7,6 +7,7 @@ import copy
 import pickle
 import sys
 import warnings
+from functools import partial
 
 import pytest
 
@@ -176,9 +177,15 @@ def test_indices_beyond_the_nodes_are_refused_at_once():
                 weft.Graph(edge_index, num_nodes=3)
     weft.Graph([[5], [0]], num_nodes=(1, 6))
     x, y, w, rows, cols = graph()
-    for wrong in (cols + 3, cols - 4):
-        with pytest.raises(RuntimeError, match="sender"):
-            weft.TensorProductConv(problem())(x, y, w, rows, wrong)
+    conv = weft.TensorProductConv(problem())
+    for dtype in (torch.int32, torch.int64):
+        for wrong in (cols + 3, cols - 4):
+            with pytest.raises(RuntimeError, match=rf"^cols\[0\] is {wrong[0]}, but X has 3 rows$"):
+                conv(x, y, w, rows.to(dtype), wrong.to(dtype))
+        with pytest.raises(RuntimeError, match=r"^rows\[2\] is 2, but the result has 2 rows$"):
+            conv(x, y, w, rows.to(dtype), cols.to(dtype), num_rows=2)
+    with pytest.raises(TypeError, match="^rows: expected a tensor of torch, got list"):
+        conv(x, y, w, rows.tolist(), cols)
 
 
 def test_operands_that_do_not_fit_are_runtime_errors():
@@ -189,8 +196,39 @@ def test_operands_that_do_not_fit_are_runtime_errors():
                             ("is not on the CPU", x.to("meta"))):
             with pytest.raises(RuntimeError, match=what):
                 conv(*operands[:i], wrong, *operands[i + 1:])
-    with pytest.raises(RuntimeError, match=r"Shape mismatch: cols: expected \(4,\)"):
+    with pytest.raises(RuntimeError, match=r"Shape mismatch: cols: expected the shape \(4,\) of rows"):
         conv(*operands[:4], torch.arange(3))
+
+
+def test_problems_that_openequivariance_refuses():
+    """Weft computes other modes in this layout, but not under these names, whose users rely on the error."""
+    paths = [(0, 0, 0, "uvw", True)]
+    mixed = weft.TPProblem("2x5e", "3e", "2x5e", paths, shared_weights=False, layout="ir_mul")
+    for cls in (weft.TensorProduct, weft.TensorProductConv):
+        with pytest.raises(AssertionError, match="layout='ir_mul' is for paths of the mode uvu alone"):
+            cls(mixed)
+        with pytest.raises(AssertionError, match="at least one path"):
+            cls(weft.TPProblem("2x0e", "0e", "2x1o", [], shared_weights=False))
+        cls(weft.TPProblem("2x5e", "3e", "2x5e", [(0, 0, 0, "uvu", True)], shared_weights=False,
+                           layout="ir_mul"))
+    assert weft.Product("2x5e", "3e", "2x5e", paths=paths, layout="ir_mul").weight_numel == 4
+
+
+def test_irreps_without_a_path_are_refused_unless_allowed():
+    import numpy as np
+
+    edges = weft.Edges([0, 1], [1, 1], 2)
+    for make, irreps in ((weft.Product, ("8x0e", "0e", "4x1o")), (weft.Linear, ("8x0e", "4x1o")),
+                         (partial(weft.Convolution, mode="uvw"), ("8x0e", "0e", "4x1o"))):
+        with pytest.raises(weft.ArgumentError, match="allow no path, so the result would be 0 everywhere; "
+                                                     "empty=zeros permits that"):
+            make(*irreps)
+        layer = make(*irreps, empty="zeros")
+        assert layer.weight_numel == 0 and layer.irreps_out.dim == 12
+    x, y = np.ones((2, 8), np.float32), np.ones((2, 1), np.float32)
+    conv = weft.Convolution("8x0e", "0e", "4x1o", mode="uvw", empty="zeros")
+    z = conv(edges, x, y)
+    assert z.shape == (2, 12) and not z.any() and not conv.backward(edges, z + 1, x, y)["x"].any()
 
 
 def test_a_problem_can_be_changed_until_a_module_is_made():

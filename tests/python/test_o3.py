@@ -191,7 +191,7 @@ X, Y, W = np.zeros((3, 5), np.float32), np.zeros((3, 4), np.float32), np.zeros((
     (lambda p: weft.Product("0e", "0e", "0e", mode="uvu; type=f64"), "mode: expected no ; in it"),
     (lambda p: weft.Product("0e", "0e", "0e", mode="uvx"), "there is no mode \"uvx\""),
     (lambda p: weft.Product("0e", form="square", weights="none")(X[:, :1], X[:, :1]),
-     "y: expected None, as the problem has no such operand, got ndarray"),
+     "y: expected None, as the problem does not have this operand, got ndarray"),
     (lambda p: weft.Contraction("0e", "0e", 1)(X[:, :1], [0.5] * 3, np.zeros((1, 1, 1), "f")),
      "elements: expected integers, got float64"),
     (lambda p: weft.Contraction("0e", "0e", 1)(X[:, :1], [0], np.zeros((1, 1, 1), "f")),

@@ -351,7 +351,7 @@ def test_structure_changed_in_place_is_seen():
 def test_a_wrong_argument_is_named():
     op, x = weft.torch.operator("spmm:f64"), rand(NODES, 2)
     graph = weft.Graph(EDGE_INDEX, NODES)
-    for more, message in (({}, "B is not given"), ({"B": x, "D": x}, "D: there is no such argument"),
+    for more, message in (({}, "B is not given"), ({"B": x, "D": x}, "D: the program has no argument of this name"),
                           ({"B": x[0]}, r"B: expected 2 dimensions \(n, f\)"), ({"B": x, "C": x}, "C is an output"),
                           ({"B": x.to_sparse()}, "B: expected a dense tensor")):
         with pytest.raises(weft.ArgumentError, match=message):

@@ -341,8 +341,8 @@ TEST(threads_give_the_same_bits)
 
 TEST(a_convolution_without_paths_gives_zeros)
 {
-    static const char *const spec[] = { "conv; in1=2x0e; in2=0e; out=2x1o; mode=uvw; type=f64",
-                                        "conv; in1=2x0e; in2=0e; out=2x1o; mode=uvu; type=f64" };
+    static const char *const spec[] = { "conv; empty=zeros; in1=2x0e; in2=0e; out=2x1o; mode=uvw; type=f64",
+                                        "conv; empty=zeros; in1=2x0e; in2=0e; out=2x1o; mode=uvu; type=f64" };
     static Set s, d;
     static double z[MOST];
 
@@ -411,6 +411,10 @@ TEST(bad_convolutions_are_refused)
     BAD(weft_conv_new(ctx, NULL, &no), WEFT_E_ARG, "the problem is NULL");
     BAD(weft_conv_new(ctx, "tp; " PRODUCT, &no), WEFT_E_ARG, "no setting \"edges\"");
     CHECK(no == NULL);
+    BAD(weft_conv_new(ctx, "conv; in1=8x0e; in2=0e; out=4x1o; mode=uvw", &no), WEFT_E_ARG,
+        "in1=8x0e, in2=0e, out=4x1o allow no path");
+    BAD(weft_conv_new(ctx, "conv; empty=0; in1=8x0e; in2=0e; out=0e", &no), WEFT_E_ARG,
+        "empty is one of refuse zeros");
     BAD(weft_conv_new(ctx, "conv; hidden=0; " PRODUCT, &no), WEFT_E_ARG, "hidden is 1 to");
     BAD(weft_conv_new(ctx, "conv; hidden=8; weights=shared; " PRODUCT, &no), WEFT_E_ARG,
         "weights=item");

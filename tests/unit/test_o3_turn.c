@@ -313,7 +313,7 @@ TEST(forms_without_a_mode_have_programs)
         "elementwise; in1=2x1o; in2=2x1o; keep=0e",
         "norm; in1=2x1o+0e; squared=yes",
         "tp; in1=2x1o; in2=1o; mode=uvu; order=in; name=mine",
-        "linear; in1=0e; out=0e; paths=",
+        "linear; in1=0e; out=0e; paths=; empty=zeros",
         "square; in1=1o; keep=0e",
         "tp; in1=0e; in2=0e; out=0e; paths=0 0 0 uvu no; weights=none",
     };

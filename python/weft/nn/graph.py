@@ -15,7 +15,7 @@ from torch.nn import Module, Parameter, functional
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parameter import UninitializedParameter
 
-from .. import _edges, _message
+from .. import _check, _edges, _message
 from .._graph import Graph
 from .._lib import ArgumentError
 from .._sparse import bad, describe
@@ -95,6 +95,14 @@ def _add(out: Tensor, more: Optional[Tensor]) -> Tensor:
 def _add_product(out: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """out + a b, likewise."""
     return out.addmm_(a, b) if out.dim() == 2 and _is_plain(out, a, b) else out + a @ b
+
+
+def check_counts(in_channels: Any, **others: Any) -> None:
+    """in_channels: a number or a pair of them, -1 for that of the first input."""
+    for n in in_channels if isinstance(in_channels, (tuple, list)) else [in_channels]:
+        _check.integer("in_channels", n, -1)
+    for name, n in others.items():
+        _check.size(name, n)
 
 
 class _Edges:
@@ -199,6 +207,7 @@ class GCNConv(_Conv):
         add_self_loops = normalize if add_self_loops is None else add_self_loops
         if add_self_loops and not normalize:
             raise ValueError("GCNConv: add_self_loops needs normalize=True")
+        check_counts(in_channels, out_channels=out_channels)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.improved, self.cached = improved, cached
         self.add_self_loops, self.normalize = add_self_loops, normalize
@@ -259,6 +268,7 @@ class SAGEConv(_Conv):
                  aggr: Union[str, List[str], None] = "mean", normalize: bool = False, root_weight: bool = True,
                  project: bool = False, bias: bool = True, **kwargs: Any):
         super().__init__(aggr, **kwargs)
+        check_counts(in_channels, out_channels=out_channels)
         self.in_channels, self.out_channels = in_channels, out_channels
         self.normalize, self.root_weight, self.project = normalize, root_weight, project
         pair = (in_channels, in_channels) if isinstance(in_channels, int) else in_channels
@@ -319,6 +329,7 @@ class _Attention(_Conv):
         super().__init__(**{"node_dim": 0, **kwargs})
         if self.aggr not in ("add", "sum"):
             raise bad("aggr", "add: weights of attention are summed", repr(self.aggr))
+        check_counts(in_channels, out_channels=out_channels, heads=heads)
         self.in_channels, self.out_channels, self.heads = in_channels, out_channels, heads
         self.concat, self.negative_slope, self.dropout = concat, negative_slope, dropout
         self.add_self_loops, self.edge_dim, self.fill_value = add_self_loops, edge_dim, fill_value
@@ -484,6 +495,7 @@ class RGCNConv(_Conv):
             raise bad("aggr", "add, mean or max", repr(self.aggr))
         if num_bases is not None and num_blocks is not None:
             raise ValueError("RGCNConv: num_bases and num_blocks exclude each other")
+        check_counts(in_channels, out_channels=out_channels, num_relations=num_relations)
         self.in_channels, self.out_channels, self.num_relations = in_channels, out_channels, num_relations
         self.num_bases, self.num_blocks, self.is_sorted = num_bases, num_blocks, is_sorted
         pair = (in_channels, in_channels) if isinstance(in_channels, int) else in_channels
