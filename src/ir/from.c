@@ -106,7 +106,17 @@ static bool is_scatter(const Axis *r)
            r->from->coord[r->part].bound != NULL;
 }
 
-/* Entries that can be sorted: of plain rows, or of none, and none of them padding. */
+static bool stores_all(const Axis *e)
+{
+    bool all = true;
+
+    for (int k = 0; k < e->ncoord && all; k++)
+        all = e->coord[k].kind == C_LOAD;
+    return all;
+}
+
+/* Entries that can be sorted: of plain rows, of a list of rows, or of none.  Padding is left out,
+ * so stored coordinates have to tell which entries are padding. */
 static bool is_transpose(const Axis *t)
 {
     const Axis *e = t->from, *up = e->parent, *rows = t->parent;
@@ -115,15 +125,19 @@ static bool is_transpose(const Axis *t)
 
     for (int k = 0; k < e->ncoord; k++)
         loads += k != t->from_k && e->coord[k].kind == C_LOAD;
-    if (by->kind != C_LOAD || by->bound == NULL || e->flags & AX_PADDED || !is_rows(t, loads))
+    for (int k = 0; up != NULL && k < up->ncoord; k++)
+        loads += up->coord[k].kind == C_LOAD;
+    if (by->kind != C_LOAD || by->bound == NULL || !is_rows(t, loads) ||
+        (e->flags & AX_PADDED && !(up != NULL && stores_all(e))))
         return false;
     if (rows->parent != NULL || rows->extent != X_EXPR || !ir_is_ident(rows) ||
         rows->size != by->bound)
         return false;
     if (up == NULL)
         return e->extent == X_EXPR;
-    return e->extent == X_SEG && !(up->flags & AX_PADDED) && up->parent == NULL &&
-           up->extent == X_EXPR && ir_is_ident(up);
+    return (e->extent == X_SEG || e->extent == X_EXPR) && !(up->flags & AX_PADDED) &&
+           up->parent == NULL && up->extent == X_EXPR &&
+           (ir_is_ident(up) || stores_all(up));
 }
 
 static void check(Prog *p, const Axis *a)

@@ -31,9 +31,9 @@ void lower_strided(Prog *, Buf *, const int64_t *stride, int n);
 /* positions/transpose.c: scatters through a loaded coordinate become sums over the rows of the
  * transpose, which a plan makes.  Changes p's statements: give it a copy. */
 void lower_transpose(Prog *p);
-/* What coordinate n of a transpose is: a coordinate of the entry; -1: its position, first, or,
- * where the entries have rows, its row, second. */
-int lower_carried(const Axis *t, int n);
+/* What coordinate n of a transpose is: a coordinate of the entry or of its row, whose axis is *of;
+ * -1: its position, first, or, where the entries have rows, its row, second. */
+int lower_carried(const Axis *t, int n, const Axis **of);
 
 /* positions/statements.c: coordinates become loops over stored entries, each access the position
  * of its element in every interface dimension; searches are `find`, padding and guards are

@@ -69,11 +69,14 @@ bool pos_is_below(Expr *e, Expr *extent)
 }
 
 /* Whether a position comes from a plan, which made it of this axis: of a format it is the last
- * coordinate, -1 where a guard has left it out, and of a transpose the first. */
+ * coordinate, -1 where a guard has left it out, of a transpose the first, and of the rows that its
+ * entries have the second. */
 static bool is_planned(Expr *e, const Axis *x)
 {
     const Axis *a = e->op == OP_coord ? e->var->axis : NULL;
 
+    if (a != NULL && a->from != NULL && a->from_k >= 0 && a->from->parent == x && e->k == 1)
+        return true;
     return a != NULL && a->from == x && e->k == (a->from_k == FROM_FORMAT ? a->ncoord - 1 : 0);
 }
 
