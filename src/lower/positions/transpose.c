@@ -4,8 +4,8 @@
  * Turns a scatter into a sum that each row owns.  O[j(e), ...] += v over the entries e of rows
  * i, or of no rows, becomes the same sum over the rows j of the transpose: a new axis R with the
  * extent of j, and below it an axis T(R) that holds, for each entry that is not padding, its
- * position, its row, its other coordinates and the stored coordinates of its row.  The plan fills T by a stable sort, so each element adds its terms
- * in the same order as before.
+ * position, its row, its other coordinates and the stored coordinates of its row.  The plan
+ * fills T by a stable sort, so each element adds its terms in the same order as before.
  *
  * The rows i that v reads are then gathered, once for each entry.  If they are long compared
  * with the rows of O, the statement stays a scatter, and split/scatter.c splits it.  Needs a
