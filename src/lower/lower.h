@@ -28,6 +28,11 @@ void lower_narrow(Prog *, Axis *, int k);
 enum { LOWER_ANY = -1 };
 void lower_strided(Prog *, Buf *, const int64_t *stride, int n);
 
+/* positions/products.c: products of blocks become statements of their own, in the order of tiles;
+ * blocks have `least` rows, terms and columns at least.  Changes p's statements: give it a copy. */
+enum { LOWER_BLOCK = 16 };
+void lower_products(Prog *p, int64_t least);
+
 /* positions/transpose.c: scatters through a loaded coordinate become sums over the rows of the
  * transpose, which a plan makes.  Changes p's statements: give it a copy. */
 void lower_transpose(Prog *p);
