@@ -4,7 +4,8 @@
 mask, and a loop over rows of blocks.  Forward, and forward with backward (FlexAttention has none on CPUs).
 All in one process and in turns; medians of CPU time with one thread, of wall time with several.
 
-Usage: python bench/attention.py [--threads 1] [--tokens 4096] [--heads 12] [--dim 64] [--repeats 7]"""
+Usage: python bench/attention.py [--threads 1] [--tokens 4096] [--heads 12] [--dim 64] [--repeats 7]
+                                 [--masks band,butterfly]"""
 
 import argparse
 import time
@@ -84,6 +85,7 @@ def main():
     parse = argparse.ArgumentParser()
     for option, value in (("threads", 1), ("tokens", 4096), ("heads", 12), ("dim", 64), ("repeats", 7)):
         parse.add_argument(f"--{option}", type=int, default=value)
+    parse.add_argument("--masks", default="band,butterfly")
     args = parse.parse_args()
     torch.set_num_threads(args.threads)
     clock = time.process_time if args.threads == 1 else time.perf_counter
@@ -91,7 +93,7 @@ def main():
     q, k, v = (torch.randn(1, args.heads, args.tokens, args.dim) for _ in range(3))
     g = torch.randn_like(q)
     print(f"torch {torch.__version__}, {args.threads} threads, {args.tokens} x {args.heads} x {args.dim}, f32")
-    for name in ("band", "butterfly"):
+    for name in args.masks.split(","):
         of = peers(name, args.tokens, q, k, v)
         with torch.no_grad():
             want = of["sdpa"][0](q, k, v)

@@ -33,27 +33,66 @@ static void put_span(const Export *x, const Axis *a)
     }
 }
 
+static void put_even_starts(const Export *x, const Axis *e)
+{
+    text_str(x->out, "    const int64_t *start = weft_even_starts(tmp, ");
+    export_put_total(x, e->parent);
+    text_str(x->out, ", ");
+    export_put_extent(x, e->size);
+    text_str(x->out, ");\n");
+}
+
+/* The coordinate to order by, -1 for entries that are padding. */
+static void put_keys(const Export *x, const Axis *t)
+{
+    const Axis *e = t->from;
+
+    text_str(x->out, "    int64_t *key = weft_keys(tmp, ");
+    export_put_total(x, e);
+    text_f(x->out, ", %s);\n", export_array_name(x, e, t->from_k));
+    for (int k = 0; k < e->ncoord; k++) {
+        if (e->coord[k].bound == NULL)
+            continue;
+        text_str(x->out, "    weft_leave_out(key, ");
+        export_put_total(x, e);
+        text_f(x->out, ", %s, ", export_array_name(x, e, k));
+        export_put_extent(x, e->coord[k].bound);
+        text_str(x->out, ");\n");
+    }
+}
+
 void export_put_transpose(const Export *x, const Axis *t)
 {
     const Axis *e = t->from;
-    bool rows = e->parent != NULL;
+    bool rows = e->parent != NULL, even = rows && e->extent == X_EXPR;
+    bool padded = e->flags & AX_PADDED;
 
+    if (even)
+        put_even_starts(x, e);
+    if (padded)
+        put_keys(x, t);
+    if (even || padded)
+        text_str(x->out, "    h->fault = tmp->fault;\n    if (h->fault != 0)\n        return;\n");
     text_str(x->out, "    weft_transpose(h, ");
     export_put_total(x, e);
-    text_f(x->out, ", %s, ", export_array_name(x, e, t->from_k));
+    text_f(x->out, ", %s, ", padded ? "key" : export_array_name(x, e, t->from_k));
     export_put_total(x, t->parent);
-    text_f(x->out, ", %s, &%s, &%s, %s%s);\n", rows ? export_array_name(x, e, -1) : "0",
+    text_f(x->out, ", %s, &%s, &%s, %s%s);\n",
+           even   ? "start"
+           : rows ? export_array_name(x, e, -1)
+                  : "0",
            export_array_name(x, t, -1), export_array_name(x, t, 0), rows ? "&" : "0",
            rows ? export_array_name(x, t, 1) : "");
     for (int n = 0; n < t->ncoord; n++) {
-        int k = lower_carried(t, n);
+        const Axis *of;
+        int k = lower_carried(t, n, &of);
 
         if (k < 0 || export_array_name(x, t, n) == NULL)
             continue;
         text_str(x->out, "    if (h->fault == 0)\n        weft_gather(h, ");
-        export_put_total(x, e);
-        text_f(x->out, ", %s, %s, &%s);\n", export_array_name(x, e, k), export_array_name(x, t, 0),
-               export_array_name(x, t, n));
+        export_put_total(x, t);
+        text_f(x->out, ", %s, %s, &%s);\n", export_array_name(x, of, k),
+               export_array_name(x, t, of != e), export_array_name(x, t, n));
     }
 }
 

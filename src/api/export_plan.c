@@ -72,11 +72,13 @@ static void add_size(Export *x, const Size *s)
 static void add_axis(Export *x, Axis *a)
 {
     bool sorted = a->from != NULL && a->from_k >= 0;
+    const Axis *of;
 
     if (a->extent == X_SEG)
         add(x, loop_start(x->prog, a)->name, (Member){ .axis = a, .k = -1 });
     for (int k = 0; k < a->ncoord; k++)
-        if (a->coord[k].kind == C_LOAD && !(sorted && lower_carried(a, k) >= 0 && !reads(x, a, k)))
+        if (a->coord[k].kind == C_LOAD &&
+            !(sorted && lower_carried(a, k, &of) >= 0 && !reads(x, a, k)))
             add(x, loop_coord(x->prog, a, k)->name, (Member){ .axis = a, .k = k });
 }
 

@@ -10,6 +10,13 @@
 
 #include <string.h>
 
+/* A schedule names loops as the program has them. */
+static void products(Kernel *k, const Aim *aim)
+{
+    if (aim->sched.text == NULL)
+        lower_products(k->p, LOWER_BLOCK);
+}
+
 static void transpose(Kernel *k, const Aim *aim)
 {
     (void)aim;
@@ -190,6 +197,8 @@ enum {
 const Pass api_pass[] = {
     ROW("formats", COORDINATES, COORDINATES, NONE, NONE, REQUIRED | PLANNED, EVERY,
         "store the entries of axes in the formats that a schedule names", formats),
+    ROW("products", COORDINATES, COORDINATES, NONE, NONE, OPTIONAL, EVERY,
+        "give each gradient that is a product of blocks a nest in the order of tiles", products),
     ROW("transpose", COORDINATES, COORDINATES, NONE, NONE, OPTIONAL | PLANNED | REORDERS, EVERY,
         "turn scatters through a coordinate into sums over the rows of a transpose", transpose),
     ROW("relayout", COORDINATES, COORDINATES, NONE, NONE, OPTIONAL, EVERY,

@@ -205,14 +205,45 @@ static void *room(Arena *arena, Array *out, int64_t n, Type type)
     return out->data;
 }
 
-static void set_rows(const Making *m, Env *env, const Axis *a, RunTranspose *t, Type type)
+static void set_rows(const Making *m, Env *env, const Axis *a, RunTranspose *t, int64_t n,
+                     Type type)
 {
     const Array *start = &env->start[a->from->id];
 
-    t->start = start->data;
-    t->start_bytes = ir_type[start->type].bytes;
+    if (a->from->extent == X_EXPR) {
+        t->width = ir_eval_size(m->l->prog, env, a->from->size);
+    } else {
+        t->start = start->data;
+        t->start_bytes = ir_type[start->type].bytes;
+    }
     t->rows = ir_axis_total(m->l->prog, env, a->from->parent);
-    t->out_row = room(m->arena, &env->coord[a->id][1], t->entries, type);
+    t->out_row = room(m->arena, &env->coord[a->id][1], n, type);
+}
+
+/* The coordinate to order by, of entries of which some are padding: there it is -1.  Gives the
+ * number of the others. */
+static int64_t present(const Making *m, const Env *env, const Axis *a, RunTranspose *t)
+{
+    const Axis *e = a->from;
+    int64_t *key = arena_array(&m->args->h.ctx->scratch, t->entries, sizeof *key), n = 0;
+
+    for (int64_t i = 0; i < t->entries; i++)
+        key[i] = ir_array_int(&env->coord[e->id][a->from_k], i);
+    for (int k = 0; k < e->ncoord; k++) {
+        Expr *is = e->coord[k].bound;
+        int64_t bound = is == NULL ? 0 : ir_eval_size(m->l->prog, env, is);
+
+        for (int64_t i = 0; i < t->entries && is != NULL; i++) {
+            int64_t x = ir_array_int(&env->coord[e->id][k], i);
+
+            key[i] = 0 <= x && x < bound ? key[i] : -1;
+        }
+    }
+    for (int64_t i = 0; i < t->entries; i++)
+        n += key[i] >= 0;
+    t->coord = key;
+    t->coord_bytes = (int)sizeof *key;
+    return n;
 }
 
 static bool is_read(const Lowered *l, const Axis *a, int n)
@@ -230,17 +261,19 @@ static void carry(const Making *m, Env *env, const Axis *a)
     Array *coord = env->coord[a->id], *entry = &coord[0];
 
     for (int n = 0; n < a->ncoord; n++) {
-        int k = lower_carried(a, n);
-        const Array *from = k < 0 || !is_read(m->l, a, n) ? NULL : &env->coord[a->from->id][k];
+        const Axis *of;
+        int k = lower_carried(a, n, &of);
+        const Array *from = k < 0 || !is_read(m->l, a, n) ? NULL : &env->coord[of->id][k];
+        const Array *index = k >= 0 && of != a->from ? &coord[1] : entry;
 
         if (from != NULL)
             run_gather(m->pool,
-                       &(RunGather){ .to = room(m->arena, &coord[n], from->n, from->type),
+                       &(RunGather){ .to = room(m->arena, &coord[n], entry->n, from->type),
                                      .from = from->data,
-                                     .index = entry->data,
-                                     .n = from->n,
+                                     .index = index->data,
+                                     .n = entry->n,
                                      .bytes = ir_type[from->type].bytes,
-                                     .index_bytes = ir_type[entry->type].bytes });
+                                     .index_bytes = ir_type[index->type].bytes });
     }
 }
 
@@ -255,12 +288,14 @@ static void transpose(const Making *m, Env *env, const Axis *a)
                        .n = ir_axis_total(p, env, a->parent),
                        .coord_bytes = ir_type[coord->type].bytes,
                        .out_bytes = ir_type[type].bytes };
-    int64_t begin = now(m->args);
+    int64_t begin = now(m->args), n = coord->n;
 
+    if (a->from->flags & AX_PADDED)
+        n = present(m, env, a, &t);
     t.out_start = room(m->arena, &env->start[a->id], t.n + 1, type);
-    t.out_entry = room(m->arena, &env->coord[a->id][0], coord->n, type);
+    t.out_entry = room(m->arena, &env->coord[a->id][0], n, type);
     if (a->from->parent != NULL)
-        set_rows(m, env, a, &t, type);
+        set_rows(m, env, a, &t, n, type);
     if (!run_transpose(m->pool, &t))
         err_throw(m->arena->err, ST_NOMEM, "out of memory: no room to transpose %s", a->from->name);
     carry(m, env, a);

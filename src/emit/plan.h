@@ -74,8 +74,38 @@ static WEFT_USED int64_t weft_row_of(const int64_t *start, int64_t rows, int64_t
     return lo;
 }
 
+/* A coordinate of entries of which some are padding, to which weft_leave_out gives -1: those with a
+ * coordinate that is not in 0..bound. */
+static WEFT_USED int64_t *weft_keys(weft_heap *tmp, int64_t entries, const int64_t *coord)
+{
+    int64_t *key = weft_take(tmp, entries);
+
+    for (int64_t e = 0; e < entries && key != 0; e++)
+        key[e] = coord[e];
+    return key;
+}
+
+static WEFT_USED void weft_leave_out(int64_t *key, int64_t entries, const int64_t *coord,
+                                     int64_t bound)
+{
+    for (int64_t e = 0; e < entries && key != 0; e++)
+        if (coord[e] < 0 || coord[e] >= bound)
+            key[e] = -1;
+}
+
+/* Where rows of one width begin. */
+static WEFT_USED int64_t *weft_even_starts(weft_heap *tmp, int64_t rows, int64_t width)
+{
+    int64_t *start = weft_take(tmp, rows + 1);
+
+    for (int64_t i = 0; i <= rows && start != 0; i++)
+        start[i] = i * width;
+    return start;
+}
+
 /* The entries of rows (start NULL: of none), ordered by a coordinate below n; those with the same
- * one keep their order.  Of each its number and, where there are rows, its row. */
+ * one keep their order, and those with a negative one are left out.  Of each its number and, where
+ * there are rows, its row. */
 static WEFT_USED void weft_transpose(weft_heap *h, int64_t entries, const int64_t *coord, int64_t n,
                                      const int64_t *start, int64_t **out_start, int64_t **out_entry,
                                      int64_t **out_row)
@@ -83,19 +113,23 @@ static WEFT_USED void weft_transpose(weft_heap *h, int64_t entries, const int64_
     int64_t *at = *out_start = weft_take_filled(h, n + 1, 0), *entry, *row = 0, q = 0;
 
     entry = *out_entry = weft_take(h, entries);
-    if (start != 0)
+    if (out_row != 0)
         row = *out_row = weft_take(h, entries);
     if (h->fault != 0)
         return;
     for (int64_t e = 0; e < entries; e++)
-        at[coord[e] + 1]++;
+        if (coord[e] >= 0)
+            at[coord[e] + 1]++;
     for (int64_t j = 0; j < n; j++)
         at[j + 1] += at[j];
     for (int64_t e = 0; e < entries; e++) {
-        int64_t to = at[coord[e]]++;
+        int64_t to;
 
         while (start != 0 && start[q + 1] <= e)
             q++;
+        if (coord[e] < 0)
+            continue;
+        to = at[coord[e]]++;
         entry[to] = e;
         if (row != 0)
             row[to] = q;

@@ -109,7 +109,17 @@ static bool is_scatter(const Axis *r)
     return good;
 }
 
-/* Entries that can be sorted: of dense rows, or of none, and none of them padding. */
+static bool stores_all(const Axis *e)
+{
+    bool all = true;
+
+    for (int k = 0; k < e->ncoord && all; k++)
+        all = e->coord[k].kind == C_LOAD;
+    return all;
+}
+
+/* Entries that can be sorted: of dense rows, of a list of rows, or of none.  Padding is left out,
+ * so stored coordinates have to tell which entries are padding. */
 static bool is_transpose(const Axis *t)
 {
     const Axis *e = t->from, *up = e->parent, *rows = t->parent;
@@ -118,12 +128,20 @@ static bool is_transpose(const Axis *t)
 
     for (int k = 0; k < e->ncoord; k++)
         loads += k != t->from_k && e->coord[k].kind == C_LOAD;
-    if (by->kind != C_LOAD || by->bound == NULL || e->flags & AX_PADDED || !is_rows(t, loads))
+    for (int k = 0; up != NULL && k < up->ncoord; k++)
+        loads += up->coord[k].kind == C_LOAD;
+    if (by->kind != C_LOAD || by->bound == NULL || !is_rows(t, loads) ||
+        (e->flags & AX_PADDED && !(up != NULL && stores_all(e))))
         return false;
     if (rows->parent != NULL || rows->extent != X_EXPR || !ir_is_ident(rows) ||
         rows->size != by->bound)
         return false;
-    return up == NULL ? e->extent == X_EXPR : e->extent == X_SEG && ir_is_dense(up);
+    if (up == NULL)
+        return e->extent == X_EXPR;
+    if (e->extent == X_SEG)
+        return ir_is_dense(up);
+    return e->extent == X_EXPR && !(up->flags & AX_PADDED) && up->parent == NULL &&
+           up->extent == X_EXPR && (ir_is_ident(up) || stores_all(up));
 }
 
 static void check(Prog *p, const Axis *a)

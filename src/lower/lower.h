@@ -28,12 +28,17 @@ void lower_narrow(Prog *, Axis *, int k);
 enum { LOWER_ANY = -1 };
 void lower_strided(Prog *, Buf *, const int64_t *stride, int n);
 
+/* positions/products.c: products of blocks become statements of their own, in the order of tiles;
+ * blocks have `least` rows, terms and columns at least.  Changes p's statements: give it a copy. */
+enum { LOWER_BLOCK = 16 };
+void lower_products(Prog *p, int64_t least);
+
 /* positions/transpose.c: scatters through a loaded coordinate become sums over the rows of the
  * transpose, which a plan makes.  Changes p's statements: give it a copy. */
 void lower_transpose(Prog *p);
-/* What coordinate n of a transpose is: a coordinate of the entry; -1: its position, first, or,
- * where the entries have rows, its row, second. */
-int lower_carried(const Axis *t, int n);
+/* What coordinate n of a transpose is: a coordinate of the entry or of its row, whose axis is *of;
+ * -1: its position, first, or, where the entries have rows, its row, second. */
+int lower_carried(const Axis *t, int n, const Axis **of);
 
 /* positions/relayout.c: in sums over entries the last variable of the output runs innermost, and
  * small operands that have another one last are copied before.  Changes p's statements: give it a

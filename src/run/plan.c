@@ -55,7 +55,8 @@ static inline void count_block(const Sort *s, int64_t b, int wide, int coord_byt
     for (int64_t e = cut(s->entries, s->blocks, b); e < end; e++) {
         int64_t j = get(s->t->coord, coord_bytes, e);
 
-        put(count, wide, j, get(count, wide, j) + 1);
+        if (j >= 0)
+            put(count, wide, j, get(count, wide, j) + 1);
     }
 }
 
@@ -64,6 +65,8 @@ static int64_t row_of(const RunTranspose *t, int64_t e)
 {
     int64_t lo = 0, hi = t->rows;
 
+    if (t->start == NULL)
+        return t->width == 0 ? 0 : e / t->width;
     while (hi - lo > 1) {
         int64_t mid = lo + (hi - lo) / 2;
 
@@ -81,15 +84,20 @@ static inline void scatter_block(const Sort *s, int64_t b, int wide, int coord_b
     void *next = counts_of(s, b);
     int64_t e = cut(s->entries, s->blocks, b), end = cut(s->entries, s->blocks, b + 1);
 
-    for (int64_t row = t->start == NULL ? 0 : row_of(t, e); e < end; row++) {
-        int64_t last = t->start == NULL ? end : get(t->start, t->start_bytes, row + 1);
+    for (int64_t row = row_of(t, e); e < end; row++) {
+        int64_t last = t->start != NULL ? get(t->start, t->start_bytes, row + 1)
+                       : t->width > 0   ? (row + 1) * t->width
+                                        : end;
 
         for (last = last < end ? last : end; e < last; e++) {
-            int64_t j = get(t->coord, coord_bytes, e), to = get(next, wide, j);
+            int64_t j = get(t->coord, coord_bytes, e), to;
 
+            if (j < 0)
+                continue;
+            to = get(next, wide, j);
             put(next, wide, j, to + 1);
             put(t->out_entry, wide, to, e);
-            if (t->start != NULL)
+            if (t->start != NULL || t->width > 0)
                 put(t->out_row, wide, to, row);
         }
     }

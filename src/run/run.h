@@ -78,10 +78,12 @@ int64_t run_phases(Pool *, const RunPhase *, int nphase, void *const *array, con
 
 /* plan.c: the transpose of a structure: for each of the n values of a coordinate, the entries that
  * have it, in ascending order, and the row of each.  The structure is right: starts rise from 0 to
- * entries, coordinates are in 0..n.  Room: n + 1, entries, entries.  False: out of memory. */
+ * entries, coordinates are in 0..n, or negative: such entries are left out.  Room: n + 1, and for
+ * entries and rows as many as are not left out.  False: out of memory. */
 typedef struct RunTranspose {
-    const void *start, *coord; /* start NULL: entries of no rows, and out_row is not written */
-    int64_t rows, n, entries;
+    const void *start, *coord; /* start NULL: rows of `width` entries, or, where that is 0, none; */
+    int64_t rows, width;       /* then out_row is not written */
+    int64_t n, entries;
     void *out_start, *out_entry, *out_row;
     int start_bytes, coord_bytes, out_bytes; /* of an element, 4 or 8; of all three outputs */
 } RunTranspose;

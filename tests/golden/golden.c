@@ -101,7 +101,8 @@ static const char *schedule_of(Golden *g, const char *options)
     return out.s;
 }
 
-/* What the program has become after the pass of this name, its declarations apart. */
+/* What the program has become after the pass of this name: its phases, or, while it has none, all of
+ * it. */
 static void pass_section(Golden *g, const char *options, Text *out)
 {
     Text name = { .arena = g->arena }, all = { .arena = g->arena }, head = { .arena = g->arena };
@@ -113,7 +114,8 @@ static void pass_section(Golden *g, const char *options, Text *out)
     api_lower_to(p, &aim, api_find_pass(p, name.s));
     ir_print(&all, p);
     p->nphase = 0;
-    ir_print(&head, p);
+    if (p->stage != STAGE_COORDINATES)
+        ir_print(&head, p);
     text_str(out, all.s + head.n);
 }
 
@@ -132,7 +134,7 @@ static Section *find_section(const char *name, size_t n)
         if (strlen(sections[i].name) == n && memcmp(sections[i].name, name, n) == 0)
             return sections[i].fn;
     for (const Pass *s = api_pass; s->name != NULL; s++)
-        if (s->to != STAGE_COORDINATES && strlen(s->name) == n && memcmp(s->name, name, n) == 0)
+        if (strlen(s->name) == n && memcmp(s->name, name, n) == 0)
             return pass_section;
     return NULL;
 }

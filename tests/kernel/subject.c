@@ -40,6 +40,8 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
     if (s->seed % 3 != 0)
         narrow(s->prog, data_bind(a, s->in, s->prog));
     strides_set(a, s);
+    if (s->seed % 17 != 0)
+        lower_products(s->prog, 2);
     if (s->seed % 5 != 0) /* keeps the order of every sum */
         lower_transpose(s->prog);
     if (s->seed % 17 != 0)

@@ -163,6 +163,19 @@ static void data_parts(Arena *a, const Prog *p, Env *env, const Axis *e, int64_t
         pieces(a, start, n, env, e, limit);
 }
 
+static bool is_present(const Prog *p, const Env *env, const Axis *e, int64_t q)
+{
+    bool is = true;
+
+    for (int k = 0; k < e->ncoord && e->flags & AX_PADDED; k++) {
+        int64_t x = array_int(&env->coord[e->id][k], q);
+
+        if (e->coord[k].bound != NULL)
+            is = is && 0 <= x && x < ir_eval_size(p, env, e->coord[k].bound);
+    }
+    return is;
+}
+
 /* The entries of an axis by one of its coordinates, those of a row in their order: a slow sort. */
 static void transpose(Arena *a, const Prog *p, Env *env, const Axis *t)
 {
@@ -179,19 +192,23 @@ static void transpose(Arena *a, const Prog *p, Env *env, const Axis *t)
         for (int64_t q = 0; q < span.total; q++) {
             while (ir_span_first(&span, up + 1) <= q)
                 up++;
-            if (array_int(&env->coord[e->id][t->from_k], q) != r)
+            if (array_int(&env->coord[e->id][t->from_k], q) != r || !is_present(p, env, e, q))
                 continue;
             array_set(&out[0], n, q, 0);
             for (int c = 1; c < t->ncoord; c++) {
-                int k = lower_carried(t, c);
+                const Axis *of;
+                int k = lower_carried(t, c, &of);
 
-                array_set(&out[c], n, k < 0 ? up : array_int(&env->coord[e->id][k], q), 0);
+                array_set(&out[c], n,
+                          k < 0 ? up : array_int(&env->coord[of->id][k], of == e ? q : up), 0);
             }
             n++;
         }
     }
     array_set(&start, rows, n, 0);
     env->start[t->id] = start;
+    for (int k = 0; k < t->ncoord; k++)
+        out[k].n = n;
 }
 
 void data_made(Arena *a, const Prog *p, Env *env, const Axis *e, int64_t limit)

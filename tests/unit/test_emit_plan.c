@@ -62,6 +62,28 @@ static void check_transpose(weft_heap *h, const Rows *r, Pool *pool)
     expect_same(q, row, n);
 }
 
+/* Rows of one width, of whose entries those with a coordinate of `bound` or more are padding. */
+static void check_padded(weft_heap *h, const Rows *r, Pool *pool)
+{
+    static int64_t start[60], entry[ENTRIES], row[ENTRIES], key[ENTRIES];
+    int64_t width = 3, rows = r->start[r->rows] / width, n = rows * width;
+    int64_t bound = (r->n + 1) / 2, *s, *e, *q, *made = weft_keys(h, n, r->coord);
+    RunTranspose t = { .coord = key, .rows = rows, .width = width, .n = r->n, .entries = n,
+                       .out_start = start, .out_entry = entry, .out_row = row,
+                       .coord_bytes = 8, .out_bytes = 8 };
+
+    for (int64_t i = 0; i < n; i++)
+        key[i] = r->coord[i] < bound ? r->coord[i] : -1;
+    CHECK(run_transpose(pool, &t));
+    weft_leave_out(made, n, r->coord, bound);
+    weft_transpose(h, n, made, r->n, weft_even_starts(h, rows, width), &s, &e, &q);
+    CHECK_EQ(h->fault, 0);
+    expect_same(made, key, n);
+    expect_same(s, start, r->n + 1);
+    expect_same(e, entry, s[r->n]);
+    expect_same(q, row, s[r->n]);
+}
+
 static void check_long(weft_heap *h, const Rows *r, int64_t part)
 {
     static int64_t row[MOST], first[MOST + 1], part_row[ENTRIES], shift[ENTRIES], at[ENTRIES];
@@ -144,6 +166,7 @@ TEST(emitted_plans_are_those_of_the_library)
 
         draw(&r, &seed, i % 6);
         check_transpose(&h, &r, pool);
+        check_padded(&h, &r, pool);
         check_long(&h, &r, i % 2 == 0 ? RUN_PART : 3);
         check_named(&h, &r, i % 2 == 0 ? r.n : 5000);
         check_cut(&h, &r, i % 3 == 0 ? 1 : i % 3 == 1 ? 100 : RUN_PART);

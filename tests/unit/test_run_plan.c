@@ -169,6 +169,39 @@ TEST(a_transpose_is_the_same_for_every_type_and_number_of_threads)
     }
 }
 
+/* Entries with a negative coordinate are left out, and the others keep their order and rows. */
+TEST(rows_of_one_width_are_transposed_without_their_padding)
+{
+    enum { ROWS = 9000, WIDTH = 7, N = 300, ENTRIES = ROWS * WIDTH };
+    static int64_t coord[ENTRIES], start[N + 1], entry[ENTRIES], row[ENTRIES];
+    uint64_t seed = 8;
+    int64_t n = 0;
+
+    for (int e = 0; e < ENTRIES; e++) {
+        coord[e] = (int64_t)(test_random(&seed) % (N + 40)) - 40;
+        n += coord[e] >= 0;
+    }
+    for (int k = 0; k < NTHREADS; k++) {
+        Pool *pool = pool_of(threads[k]);
+        RunTranspose t = { .coord = coord, .rows = ROWS, .width = WIDTH, .n = N,
+                           .entries = ENTRIES, .out_start = start, .out_entry = entry,
+                           .out_row = row, .coord_bytes = 8, .out_bytes = 8 };
+        int64_t wrong = 0;
+
+        memset(entry, 9, sizeof entry);
+        memset(row, 9, sizeof row);
+        CHECK(run_transpose(pool, &t));
+        CHECK_EQ(start[0], 0);
+        CHECK_EQ(start[N], n);
+        for (int j = 0; j < N; j++)
+            for (int64_t p = start[j]; p < start[j + 1]; p++)
+                wrong += coord[entry[p]] != j || row[p] != entry[p] / WIDTH ||
+                         (p > start[j] && entry[p] <= entry[p - 1]);
+        CHECK_EQ(wrong, 0);
+        pool_free(pool);
+    }
+}
+
 TEST(all_elements_are_gathered_whatever_their_types)
 {
     static const int64_t length[] = { 0, 1, 4095, 70001 };

@@ -188,6 +188,13 @@ static bool is_inside_blocks(const Inside *s, Expr *v, Expr *extent)
            is_inside(s, row, c);
 }
 
+/* row / n, of as many rows as n times the extent. */
+static bool is_inside_quotient(const Inside *s, Expr *v, Expr *extent)
+{
+    return v->op == OP_div && (is_inside(s, v->arg[0], ir_op2(s->p, OP_mul, extent, v->arg[1])) ||
+                               is_inside(s, v->arg[0], ir_op2(s->p, OP_mul, v->arg[1], extent)));
+}
+
 static bool is_inside(const Inside *s, Expr *v, Expr *extent)
 {
     const Node *n = v->op == OP_local ? binder(s, v->local) : NULL;
@@ -199,7 +206,7 @@ static bool is_inside(const Inside *s, Expr *v, Expr *extent)
     if (n != NULL && n->kind == N_FOR && is_over_entries(s, n, extent))
         return true;
     if (is_in_range(s, v, extent) || is_inside_rows(s, v, extent) ||
-        is_inside_blocks(s, v, extent))
+        is_inside_blocks(s, v, extent) || is_inside_quotient(s, v, extent))
         return true;
     if (v->op != OP_cell || v->buf->of == NULL || v->buf->of_k < 0 || v->buf->nfull > 0 ||
         v->buf->kind == B_CONST || (v->buf->of->flags & AX_PADDED))

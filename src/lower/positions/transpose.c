@@ -3,10 +3,10 @@
  *
  * Turns a scatter into a sum that each row owns.  O[j(e), ...] += v over the entries e of rows
  * i, or of no rows, becomes the same sum over the rows j of the transpose: a new axis R with the
- * extent of j, and below it an axis T(R) that holds the position, the row and the other
- * coordinates of each entry.  The row is a position of the parent of e, which may be dense under
- * further dense axes.  The plan fills T by a stable sort, so each element adds its terms in the
- * same order as before.
+ * extent of j, and below it an axis T(R) that holds, for each entry that is not padding, its
+ * position, its row, its other coordinates and the stored coordinates of its row.  The row is a
+ * position of the parent of e, which may be dense under further dense axes.  The plan fills T by
+ * a stable sort, so each element adds its terms in the same order as before.
  *
  * The rows i that v reads are then gathered, once for each entry.  If they are long compared
  * with the rows of O, the statement stays a scatter, and split/scatter.c splits it.  Needs a
@@ -24,16 +24,41 @@ typedef struct Reroot {
     bool bad;    /* something that the transpose does not know is used */
 } Reroot;
 
-/* Entries that a plan can sort: of dense rows, or of none, and all of them exist. */
+/* Rows of one length, some of whose entries may be padding: the plan leaves these out, so it has to
+ * know them by what is stored.  An axis that a format made keeps the order of the format. */
+static bool are_even(const Axis *e)
+{
+    bool good = e->extent == X_EXPR && e->from == NULL;
+
+    for (int k = 0; k < e->ncoord && good; k++)
+        good = e->coord[k].kind == C_LOAD;
+    return good;
+}
+
+/* Rows that a plan can number: plain ones, or a list that has stored coordinates. */
+static bool are_listed(const Axis *rows)
+{
+    bool good = rows->parent == NULL && rows->extent == X_EXPR && !(rows->flags & AX_PADDED);
+
+    for (int k = 0; k < rows->ncoord && good && !ir_is_ident(rows); k++)
+        good = rows->coord[k].kind == C_LOAD;
+    return good;
+}
+
+/* Entries that a plan can sort: of dense rows, of listed rows, or of none. */
 static bool can_sort(const Var *v)
 {
-    const Axis *e = v->axis;
+    const Axis *e = v->axis, *up = e->parent;
 
-    if (e->flags & AX_PADDED || e->ncoord >= IR_MAX_RANK)
+    if (e->ncoord + (up == NULL ? 0 : up->ncoord) >= IR_MAX_RANK)
         return false;
-    if (e->parent == NULL)
-        return e->extent == X_EXPR;
-    return e->extent == X_SEG && ir_is_dense(e->parent) && v->parent->op == OP_var;
+    if (up == NULL)
+        return e->extent == X_EXPR && !(e->flags & AX_PADDED);
+    if (v->parent->op != OP_var)
+        return false;
+    if (e->extent == X_SEG && !(e->flags & AX_PADDED))
+        return ir_is_dense(up);
+    return are_even(e) && are_listed(up);
 }
 
 /* The variable that this one hangs on; NULL: on none, or on no variable. */
@@ -90,13 +115,14 @@ static Axis *open_axis(Prog *p, const char *letter, const Axis *of, Axis *parent
     return ir_axis_open(p, name.s, parent);
 }
 
-/* The name of a coordinate of the transpose: the one it has, where that means nothing else. */
+/* The name of a coordinate of the transpose: the one it has, if any, where that means nothing
+ * else. */
 static const char *coord_name(Prog *p, const Axis *t, const char *own)
 {
     Text stem = { .arena = p->arena };
     const char *name;
 
-    text_f(&stem, "%.40s", own);
+    text_f(&stem, "%.40s", own != NULL ? own : "value");
     while (name = ir_fresh(p, stem.s, false), ir_find_coord(t, name) >= 0)
         text_f(&stem, "_");
     return name;
@@ -107,22 +133,31 @@ static void add_coord(Prog *p, Axis *t, const char *name, Expr *bound)
     ir_axis_coord(p, t, &(Coord){ .kind = C_LOAD, .name = coord_name(p, t, name), .bound = bound });
 }
 
-int lower_carried(const Axis *t, int n)
+/* After the coordinates of the entry those of its row. */
+static const Axis *also_carried(const Axis *e, const Axis *of)
+{
+    return of == e ? e->parent : NULL;
+}
+
+int lower_carried(const Axis *t, int n, const Axis **of)
 {
     const Axis *e = t->from;
     int at = e->parent != NULL ? 2 : 1;
 
-    for (int k = 0; k < e->ncoord; k++)
-        if (k != t->from_k && e->coord[k].kind == C_LOAD && at++ == n)
-            return k;
+    for (*of = e; *of != NULL; *of = also_carried(e, *of))
+        for (int k = 0; k < (*of)->ncoord; k++)
+            if ((*of != e || k != t->from_k) && (*of)->coord[k].kind == C_LOAD && at++ == n)
+                return k;
     return -1;
 }
 
-/* The coordinate of the transpose that is this one of the entry; -1: it has none. */
-static int carried_as(const Axis *t, int k)
+/* The coordinate of the transpose that is this one of the entry, or of its row; -1: it has none. */
+static int carried_as(const Axis *t, const Axis *axis, int k)
 {
+    const Axis *of;
+
     for (int n = 0; n < t->ncoord; n++)
-        if (lower_carried(t, n) == k)
+        if (lower_carried(t, n, &of) == k && of == axis)
             return n;
     return -1;
 }
@@ -133,12 +168,14 @@ static void narrow(Prog *p, Axis *t)
     Axis *e = t->from;
 
     for (int n = -1; n < t->ncoord; n++) {
-        int k = lower_carried(t, n);
-        const Buf *like = k >= 0              ? loop_coord(p, e, k)
-                          : e->parent != NULL ? loop_start(p, e)
-                                              : loop_coord(p, e, t->from_k);
+        const Axis *of;
+        int k = lower_carried(t, n, &of);
+        const Buf *like = k >= 0               ? loop_coord(p, (Axis *)of, k)
+                          : e->parent == NULL  ? loop_coord(p, e, t->from_k)
+                          : e->extent == X_SEG ? loop_start(p, e)
+                                               : NULL;
 
-        if (like->type == T_i32)
+        if (like != NULL && like->type == T_i32)
             lower_narrow(p, t, n);
     }
 }
@@ -166,9 +203,10 @@ static Axis *transpose(Prog *p, Axis *e, int k)
     add_coord(p, t, "entry", NULL);
     if (e->parent != NULL)
         add_coord(p, t, "row", total(p, e->parent));
-    for (int n = 0; n < e->ncoord; n++)
-        if (n != k && e->coord[n].kind == C_LOAD)
-            add_coord(p, t, e->coord[n].name, e->coord[n].bound);
+    for (const Axis *of = e; of != NULL; of = also_carried(e, of))
+        for (int n = 0; n < of->ncoord; n++)
+            if ((of != e || n != k) && of->coord[n].kind == C_LOAD)
+                add_coord(p, t, of->coord[n].name, of->coord[n].bound);
     ir_axis_close(p, t);
     t->from = e;
     t->from_k = k;
@@ -241,13 +279,17 @@ static Expr *move(Prog *p, Expr *e, void *ctx)
         return e;
     if (v == c->i && (e->op == OP_pos || has_plain_rows(c)))
         return ir_coord(p, c->t, 1); /* of plain rows all three are the row */
+    if (v == c->i && e->op == OP_coord && carried_as(c->t->axis, v->axis, e->k) >= 0)
+        return ir_coord(p, c->t, carried_as(c->t->axis, v->axis, e->k));
+    if (v == c->i && e->op == OP_loc && v->parent == NULL)
+        return ir_coord(p, c->t, 1);
     if (v != c->e)
         return c->bad = true, e;
     if (e->op == OP_pos || (e->op == OP_loc && c->i == NULL))
         return ir_coord(p, c->t, 0);
     if (e->op == OP_coord && e->k == c->k)
         return ir_var_value(p, c->r);
-    n = e->op == OP_coord ? carried_as(c->t->axis, e->k) : -1;
+    n = e->op == OP_coord ? carried_as(c->t->axis, v->axis, e->k) : -1;
     c->bad = c->bad || n < 0;
     return n < 0 ? e : ir_coord(p, c->t, n);
 }
@@ -383,7 +425,8 @@ static bool stays(Prog *p, const Stmt *s, const Assign *a)
 
     x = sorts ? x : scatter_index(a, is_nested);
     if (x == NULL || a->op != A_ADD || a->nat > 0 || !ir_type[a->out->buf->type].floats ||
-        x->var->parent == NULL || s->bind[0] != top_of(x->var))
+        x->var->parent == NULL || x->var->axis->extent != X_SEG ||
+        s->bind[0] != top_of(x->var))
         return false;
     g.row = x->var->parent->var;
     g.entry = x->var;
