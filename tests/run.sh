@@ -70,7 +70,8 @@ table() { # what takes longest comes first, so that the two lanes end together
     row coverage            long 1800 -              "tests/coverage.sh"
     row python/install      full  900 build          "bash tests/python/run.sh install"
     row python/models       full 1800 python/install "$plain bash tests/python/run.sh models"
-    row python/base         full 1200 python/install "$plain bash tests/python/run.sh base"
+    row python/base         full! 1200 python/install "$plain bash tests/python/run.sh base"
+    row python/base         long 3600 python/install "WEFT_TEST_LONG=1 bash tests/python/run.sh base" # 2,000 forks, 50 shapes, 50,000 graphs
     row python/o3           full 3600 python/install "$plain bash tests/python/run.sh o3"
     row python/o3_04        full 1200 python/install "$plain bash tests/python/run.sh o3_04"
     for reader in ir mtx npy npz xyz; do
