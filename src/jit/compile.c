@@ -133,8 +133,8 @@ static void put_word(Text *t, const char *word)
     text_char(t, '\'');
 }
 
-/* For the user to repeat by hand in a shell, so with another place for the library.  A long command is
- * cut so that the message, of which `taken` bytes are there, has room for the path of the source. */
+/* For the user to repeat by hand in a shell, so with another place for the library.  A long command
+ * is cut so that the message, of which `taken` bytes are there, has room for the source's path. */
 static const char *command_text(Job *j, char **argv, const char *source, size_t taken)
 {
     enum { LEAST = 40, MOST = 400 };
@@ -148,8 +148,8 @@ static const char *command_text(Job *j, char **argv, const char *source, size_t 
         put_word(&t, i > 0 && strcmp(argv[i - 1], "-o") == 0 ? library_name : argv[i]);
         text_char(&t, ' ');
     }
-    text_f(&out, "%s< %s",
-           job_quote(&j->arena, t.s, room > MOST ? MOST : room < LEAST ? LEAST : (int)room), path.s);
+    room = room > MOST ? MOST : room < LEAST ? LEAST : room;
+    text_f(&out, "%s< %s", job_quote(&j->arena, t.s, (int)room), path.s);
     return out.s;
 }
 
