@@ -149,7 +149,7 @@ squares() { # VALUE STATEMENT: the statement on a40, 40 times the square of the 
     echo "    $2"
 }
 {
-    printf 'program p(n)\naxis I = n, K = 8, H = 8\nf32 X[I, K], M[H, K], Z[I, K], S[I], R[I, H]\n'
+    printf 'program p(n)\naxis I = n, K = 8, H = 8\nf32 X[I, K], V[I], M[H, K], Z[I, K], W[I, K], S[I], R[I, H]\n'
     printf 'temp f32 T[I, K]\nfor i, k:\n'
     squares 'X[i, k]' 't: T[i, k] = a40'
     printf 'for i, k:\n'
@@ -158,6 +158,8 @@ squares() { # VALUE STATEMENT: the statement on a40, 40 times the square of the 
     squares 'X[i, k]' 's: S[i] += a40'
     printf 'for i, h, k:\n'
     squares 'X[i, k]' 'r: R[i, h] += a40 * M[h, k]'
+    printf 'for i, k:\n'
+    squares 'V[i]' 'w: W[i, k] = a40 * X[i, k]'
 } >squares.weft
 soon() { (ulimit -t 10 && "$WEFT" "$@"); } # in seconds of processor time
 while read -r schedule; do
@@ -177,6 +179,7 @@ cache_read s X at s.i
 rfactor s.k
 pack r M by 4
 vectorize z.k 8
+vectorize w.k 8
 vectorize s.k 4 by 2
 end
 finish
