@@ -32,7 +32,7 @@ suites() {
     sched) echo unit/test_steps unit/test_sched unit/test_kernel_schedule ;;
     emit) echo unit/test_export unit/test_emit_plan unit/test_kernel_functions ;;
     jit) echo unit/test_jit jit@1 jit ;;
-    format) echo unit/test_layout unit/test_pack unit/test_format ;;
+    format) echo unit/test_layout unit/test_pack unit/test_format kernel/formats ;;
     grad) echo unit/test_grad grad@1 grad ;;
     esac
     [ "$1" = jit ] || echo stage@1 sched@1
@@ -61,6 +61,7 @@ command_of() {
     grad) echo '$p/weft_grad all examples' ;;
     kernel/examples) echo "\$p/weft_kernel files cc $all" ;;
     kernel/emitted) echo "\$p/weft_kernel emitted 100 $all" ;;
+    kernel/formats) echo '$p/weft_kernel emitted 1 examples/spmm.weft' ;;
     kernel/variants) echo "\$p/weft_kernel variants $all" ;;
     kernel/native) echo '$p/weft_kernel run 100 30001 fast 250' ;;
     unit/*) echo "\$p/weft_unit ${name#unit/}" ;;
