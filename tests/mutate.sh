@@ -32,7 +32,7 @@ suites() {
     sched) echo unit/test_steps unit/test_sched unit/test_kernel_schedule ;;
     emit) echo unit/test_export unit/test_emit_plan unit/test_kernel_functions ;;
     jit) echo unit/test_jit jit@1 jit ;;
-    format) echo unit/test_layout unit/test_pack unit/test_format ;;
+    format) echo unit/test_layout unit/test_pack unit/test_format kernel/formats ;;
     grad) echo unit/test_grad grad@1 grad ;;
     esac
     [ "$1" = jit ] || echo stage@1 sched@1
@@ -61,6 +61,7 @@ command_of() {
     grad) echo '$p/weft_grad all examples' ;;
     kernel/examples) echo "\$p/weft_kernel files cc $all" ;;
     kernel/emitted) echo "\$p/weft_kernel emitted 100 $all" ;;
+    kernel/formats) echo '$p/weft_kernel emitted 1 examples/spmm.weft' ;;
     kernel/variants) echo "\$p/weft_kernel variants $all" ;;
     kernel/native) echo '$p/weft_kernel run 100 30001 fast 250' ;;
     unit/*) echo "\$p/weft_unit ${name#unit/}" ;;
@@ -93,8 +94,8 @@ compile() {
     flags=$(sed -n 's/^C_[A-Z]* = //p' "build/$2/CMakeFiles/weft_objects.dir/flags.make" |
         tr '\n' ' ')
     # Types have to fit: a pointer for a number is no slip that a compiler lets pass.
-    eval "cc $flags -w -Wno-error -Werror=int-conversion -Werror=incompatible-pointer-types \
-        -I\"$(dirname "$file")\" -c \"$work/$1/$(basename "$file")\" -o \"$at/mutant.o\"" \
+    eval "cc $flags -Wno-error -Werror=int-conversion -Werror=incompatible-pointer-types \
+        -iquote \"$(dirname "$file")\" -c \"$work/$1/$(basename "$file")\" -o \"$at/mutant.o\"" \
         >"$at/compile.log" 2>&1
 }
 
@@ -164,12 +165,18 @@ trial() {
     echo survived
 }
 
-# choose ID FILE K: sets up build/mutate/ID; false when the mutant is no C.
+# choose ID FILE K: sets up build/mutate/ID; false when the mutant is no C.  The file without a change has
+# to compile there, or no mutant of it would ever be tried.
 choose() {
+    local copy
+    copy=$work/$1/$(basename "$2")
     rm -rf "${work:?}/$1"
     mkdir -p "$work/$1"
-    "$work/engine" apply "$2" "$3" >"$work/$1/$(basename "$2")" && echo "$2" >"$work/$1/file" &&
-        compile "$1" release
+    echo "$2" >"$work/$1/file"
+    "$work/engine" apply "$2" "$3" >"$copy" && compile "$1" release && return
+    cp "$2" "$copy"
+    compile "$1" release || { echo "$2 does not compile: $work/$1/release/compile.log" >&2; exit 1; }
+    return 1
 }
 
 # Whether a mutant is proved to compute the same: FILE OPERATOR BEFORE AFTER.

@@ -70,7 +70,8 @@ table() { # what takes longest comes first, so that the two lanes end together
     row coverage            long 1800 -              "tests/coverage.sh"
     row python/install      full  900 build          "bash tests/python/run.sh install"
     row python/models       full 1800 python/install "$plain bash tests/python/run.sh models"
-    row python/base         full 1200 python/install "$plain bash tests/python/run.sh base"
+    row python/base         full! 1200 python/install "$plain bash tests/python/run.sh base"
+    row python/base         long 3600 python/install "WEFT_TEST_LONG=1 bash tests/python/run.sh base" # 2,000 forks, 50 shapes, 50,000 graphs
     row python/o3           full 3600 python/install "$plain bash tests/python/run.sh o3"
     row python/o3_04        full 1200 python/install "$plain bash tests/python/run.sh o3_04"
     for reader in ir mtx npy npz xyz; do
@@ -100,7 +101,9 @@ table() { # what takes longest comes first, so that the two lanes end together
     row elementary          full! 300 -              "bash tests/elementary.sh 4099"
     row elementary          long 7200 -              "bash tests/elementary.sh 1"
     row kernel/examples     fast  300 build          "$r/weft_kernel files cc examples/*.weft"
-    row kernel/emitted      full  900 build          "$plain $r/weft_kernel emitted 100 examples/*.weft tests/kernel/cases/*.weft"
+    row kernel/emitted      full! 900 build          "$plain $r/weft_kernel emitted 100 examples/*.weft tests/kernel/cases/*.weft"
+    row kernel/emitted      long 7200 build          "$plain $r/weft_kernel emitted 10 examples/*.weft tests/kernel/cases/*.weft"
+    row kernel/formats      full  300 build          "$plain $r/weft_kernel emitted 1 examples/spmm.weft"
     row kernel/selftest     full  400 build          "$r/weft_kernel selftest"
     row unit                fast! 300 build          "WEFT_TEST_SHARE='5 $compile' $r/weft_unit"
     row unit                full  900 build          "$plain $r/weft_unit"

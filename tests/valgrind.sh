@@ -6,5 +6,5 @@
 set -u
 . "$(dirname "$0")/tool.sh"
 need valgrind "valgrind memcheck" || exit 0
-WEFT_TEST_SCALE=1 exec valgrind --quiet --error-exitcode=9 --leak-check=full \
+WEFT_TEST_SCALE=1 WEFT_TEST_MEMCHECK=1 exec valgrind --quiet --error-exitcode=9 --leak-check=full \
     --errors-for-leak-kinds=definite,possible --show-leak-kinds=definite,possible "$@"

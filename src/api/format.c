@@ -42,17 +42,23 @@ FmtPool api_workers(struct Pool *pool)
     return (FmtPool){ run_blocks, pool };
 }
 
-/* Whether all arrays that tell the entries of an axis are read as i32. */
+/* Whether all arrays that tell the entries of an axis are read as i32.  An axis that has none, of
+ * dense rows, may have more entries than i32 counts. */
 static bool is_narrow(Prog *p, Axis *e)
 {
+    bool any = false;
+
     for (Axis *a = e; a != NULL; a = a->parent) {
         if (a->extent == X_SEG && loop_start(p, a)->type != T_i32)
             return false;
-        for (int k = 0; k < a->ncoord; k++)
+        any = any || a->extent == X_SEG;
+        for (int k = 0; k < a->ncoord; k++) {
             if (a->coord[k].kind == C_LOAD && loop_coord(p, a, k)->type != T_i32)
                 return false;
+            any = any || a->coord[k].kind == C_LOAD;
+        }
     }
-    return true;
+    return any;
 }
 
 /* The arrays of a format are as wide as those that they are made from. */

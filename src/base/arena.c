@@ -6,6 +6,27 @@
 
 #include <string.h>
 
+/* Under the address sanitizer, memory of a chunk that nobody has asked for may not be touched, and
+ * a gap stays between two pieces, so that it sees an access past the end of one. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CHECKED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define CHECKED 1
+#endif
+#if defined(CHECKED)
+#include <sanitizer/asan_interface.h>
+enum { GAP = sizeof(max_align_t) };
+#define HIDE(p, n) ASAN_POISON_MEMORY_REGION(p, n)
+#define SHOW(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
+#else
+enum { GAP = 0 };
+#define HIDE(p, n) ((void)(p), (void)(n))
+#define SHOW(p, n) ((void)(p), (void)(n))
+#endif
+
 struct Chunk {
     Chunk *next;
     size_t cap;
@@ -25,6 +46,7 @@ void arena_free(Arena *a)
     for (Chunk *c = a->chunk; c != NULL;) {
         Chunk *next = c->next;
 
+        SHOW(c->data, c->cap);
         a->os->alloc(a->os, c, 0);
         c = next;
     }
@@ -55,6 +77,7 @@ static void add_chunk(Arena *a, size_t need)
         err_throw(a->err, ST_NOMEM, "out of memory: %zu more bytes were needed", cap);
     c->cap = cap;
     ask_large(a->os, c);
+    HIDE(c->data, cap);
     c->next = a->chunk;
     a->chunk = c;
     a->used = 0;
@@ -64,15 +87,17 @@ static void add_chunk(Arena *a, size_t need)
 static void *take(Arena *a, size_t size)
 {
     const size_t align = _Alignof(max_align_t);
+    size_t room;
     void *p;
 
     if (size > SIZE_MAX / 4)
         err_throw(a->err, ST_NOMEM, "out of memory: %zu bytes were asked for", size);
-    size = (size + align - 1) / align * align;
-    if (a->chunk == NULL || a->chunk->cap - a->used < size)
-        add_chunk(a, size);
+    room = (size + align - 1) / align * align + GAP;
+    if (a->chunk == NULL || a->chunk->cap - a->used < room)
+        add_chunk(a, room);
     p = (char *)a->chunk->data + a->used;
-    a->used += size;
+    a->used += room;
+    SHOW(p, size);
     return p;
 }
 

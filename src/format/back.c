@@ -32,20 +32,7 @@ static int64_t value(const Walk *w, const FmtExpr *e)
     }
 }
 
-static bool exists(const Walk *w, int l)
-{
-    const FmtAxis *a = &w->shape->level[l];
-
-    for (int k = 0; a->axis->flags & AX_PADDED && k < a->axis->ncoord; k++)
-        if (a->bound[k] != NULL) {
-            int64_t v = value(w, a->coord[k]);
-
-            if (v < 0 || v >= fmt_size(a->bound[k], w->bounds))
-                return false;
-        }
-    return true;
-}
-
+/* Padding needs no test of its coordinates: it holds entry -1. */
 static void walk(Walk *w, int l)
 {
     const FmtLevel *level = &w->part->level[l];
@@ -57,8 +44,6 @@ static void walk(Walk *w, int l)
     for (int64_t x = 0; x < n; x++) {
         w->loc[l] = x;
         w->pos[l] = first + x;
-        if (!exists(w, l))
-            continue;
         if (l + 1 < w->part->nlevel) {
             walk(w, l + 1);
         } else if (fmt_int(&w->part->entry, first + x) >= 0) {

@@ -199,7 +199,6 @@ typedef struct FmtSort {
     FmtCol order; /* order[t]: which comes t-th; data NULL: they are in order as they stand */
     FmtCol key;   /* then NULL too; else by t: the row, or its first column, as one number */
     int below;    /* bits of a key that are not of the prefix */
-    int64_t low;  /* what is taken from the first column in a key */
     bool kept;
 } FmtSort;
 void fmt_sort(const FmtRun *, FmtSort *);
@@ -231,9 +230,11 @@ static inline bool fmt_leads(const FmtSort *s, int64_t t) /* those with the same
     return t == 0 || fmt_differs(s, t, s->prefix, s->below);
 }
 
-static inline int64_t fmt_lead(const FmtSort *s, int64_t t) /* the first column, of prefix 1 */
+/* The first column, of prefix 1.  It holds positions of the level above, so its lowest value is 0,
+ * and a key has the value itself. */
+static inline int64_t fmt_lead(const FmtSort *s, int64_t t)
 {
-    return s->key.data != NULL ? (fmt_at(&s->key, t) >> s->below) + s->low : fmt_at(s->col, t);
+    return s->key.data != NULL ? fmt_at(&s->key, t) >> s->below : fmt_at(s->col, t);
 }
 
 /* eval.c: the values of expressions for a list of entries. */

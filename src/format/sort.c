@@ -390,7 +390,6 @@ void fmt_sort(const FmtRun *r, FmtSort *s)
         sort_by(r, s, col, k, few ? s->ncol : k + 1, wide);
     for (int k = s->prefix; k < s->ncol && (few || s->whole); k++)
         s->below += bits_of(&col[k]);
-    s->low = s->ncol > 0 ? col[0].lo : 0;
     if (!few && s->whole && s->ncol > 1)
         join_keys(r, s, col);
 }

@@ -133,17 +133,23 @@ static void put_word(Text *t, const char *word)
     text_char(t, '\'');
 }
 
-/* For the user to repeat by hand in a shell, so with another place for the library. */
-static const char *command_text(Job *j, char **argv, const char *source)
+/* For the user to repeat by hand in a shell, so with another place for the library.  A long command
+ * is cut so that the message, of which `taken` bytes are there, has room for the source's path. */
+static const char *command_text(Job *j, char **argv, const char *source, size_t taken)
 {
-    Text t = { .arena = &j->arena }, out = { .arena = &j->arena };
+    enum { LEAST = 40, MOST = 400 };
+    Text t = { .arena = &j->arena }, out = { .arena = &j->arena }, path = { .arena = &j->arena };
+    size_t room;
 
+    put_word(&path, source);
+    taken += path.n + sizeof "< ";
+    room = taken < sizeof j->err->msg ? sizeof j->err->msg - taken : 0;
     for (int i = 0; argv[i] != NULL; i++) {
         put_word(&t, i > 0 && strcmp(argv[i - 1], "-o") == 0 ? library_name : argv[i]);
         text_char(&t, ' ');
     }
-    text_f(&out, "%s< ", job_quote(&j->arena, t.s, 400));
-    put_word(&out, source);
+    room = room > MOST ? MOST : room < LEAST ? LEAST : room;
+    text_f(&out, "%s< %s", job_quote(&j->arena, t.s, (int)room), path.s);
     return out.s;
 }
 
@@ -199,8 +205,8 @@ static _Noreturn void fail(Job *j, const Outcome *o, char **argv, const char *wh
            first_words(j, &o->log));
     if (kept != NULL)
         text_f(&t, "source: %s (and .log); ", kept);
-    text_f(&t, "WEFT_CC and WEFT_CFLAGS choose the compiler and its flags\ncommand: %s",
-           command_text(j, argv, kept == NULL ? source_name : kept));
+    text_str(&t, "WEFT_CC and WEFT_CFLAGS choose the compiler and its flags\ncommand: ");
+    text_str(&t, command_text(j, argv, kept == NULL ? source_name : kept, t.n));
     err_throw(j->err, ST_IO, "%s", t.s);
 }
 

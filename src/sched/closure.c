@@ -52,18 +52,16 @@ typedef struct Compared { /* pairs of expressions that are the same, as far as w
 static bool is_same(Pair *d, Expr *a, Expr *b, Compared *met)
 {
     const Node *x = let_of(d, 0, a), *y = let_of(d, 1, b);
+    Expr **with;
 
     if (has_local(d, a, b))
         return true;
-    if (a->nargs > 0 || x != NULL || y != NULL) {
-        Expr **with = ir_memo(d->p, &met->with, a);
-
-        if (*with == b)
-            return true;
-        *with = b;
-        if (++met->n > MOST_COMPARED)
-            return false;
-    }
+    with = ir_memo(d->p, &met->with, a);
+    if (*with == b)
+        return true;
+    *with = b;
+    if (++met->n > MOST_COMPARED)
+        return false;
     if (x != NULL || y != NULL)
         return is_same(d, x != NULL ? x->value : a, y != NULL ? y->value : b, met);
     if (a->op == OP_local || !same_leaf(a, b) ||

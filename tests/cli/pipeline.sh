@@ -66,4 +66,36 @@ done
 try "a format that cannot hold the entries" 0 weft emit spmm.weft --schedule "format J band(0, 0)" -o spmm
 try "it compiles" 0 cc $flags -std=gnu11 -Wall -Wextra -Werror main.c spmm.c -o main -lm
 try "and is refused when the plan is made" 1 ./main
+
+# Dense rows have no arrays that could be of int32_t: those of the plan are int64_t, and read so.
+cat >dense.weft <<'END'
+program even(n)
+axis I = n, U(I) = 3
+f64 X[I, U], Y[I]
+y: Y[i] += X[i, u] * (u + 1)
+END
+cat >main.c <<'END'
+#include "even.h"
+#include <stdio.h>
+
+int main(void)
+{
+    double x[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 }, y[4];
+    struct weft_plan_even plan;
+
+    if (weft_plan_even_make(4, &plan) != 0 || weft_run_even(4, x, y, &plan) != 0)
+        return 1;
+    for (int i = 0; i < 4; i++)
+        printf("%g ", y[i]);
+    puts("");
+    weft_plan_even_free(&plan);
+    return 0;
+}
+END
+for format in 'csr()' 'band_rest(1)'; do
+    try "emit dense rows in $format" 0 weft emit dense.weft --schedule "format U $format" -o even
+    try "dense rows in $format compile" 0 cc $flags -std=gnu11 -Wall -Wextra -Werror main.c even.c -o main -lm
+    try "dense rows in $format run" 0 ./main
+    same - <<<"14 32 50 68 "
+done
 finish

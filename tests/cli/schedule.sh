@@ -141,4 +141,45 @@ try "rows that a scheduled phase reads" 0 weft print --after fuse_entries --sche
 out "            V[e, k] += Y[e]"
 try "rows that nothing else reads" 0 weft print --after fuse_entries --schedule "split z.k 2" rows.weft
 out "            V[e, k] += Y[e]"
+
+# Values that share parts: a step that walks them as trees, not once for each part, does not end.
+squares() { # VALUE STATEMENT: the statement on a40, 40 times the square of the value
+    echo "    let a0 = $1"
+    for i in {1..40}; do echo "    let a$i = a$((i - 1)) * a$((i - 1))"; done
+    echo "    $2"
+}
+{
+    printf 'program p(n)\naxis I = n, K = 8, H = 8\nf32 X[I, K], V[I], M[H, K], Z[I, K], W[I, K], S[I], R[I, H]\n'
+    printf 'temp f32 T[I, K]\nfor i, k:\n'
+    squares 'X[i, k]' 't: T[i, k] = a40'
+    printf 'for i, k:\n'
+    squares 'T[i, k]' 'z: Z[i, k] = a40'
+    printf 'for i, k:\n'
+    squares 'X[i, k]' 's: S[i] += a40'
+    printf 'for i, h, k:\n'
+    squares 'X[i, k]' 'r: R[i, h] += a40 * M[h, k]'
+    printf 'for i, k:\n'
+    squares 'V[i]' 'w: W[i, k] = a40 * X[i, k]'
+} >squares.weft
+soon() { (ulimit -t 10 && "$WEFT" "$@"); } # in seconds of processor time
+while read -r schedule; do
+    try "$schedule of values that share parts" 0 soon explain squares.weft --schedule "$schedule"
+    out "done     ${schedule##*; }"
+done <<'end'
+split z.i 8; peel z.i.0
+fuse z.i z.k
+reorder z.k z.i
+unroll z.k
+parallel z.i
+cache_write s S at s.k
+decompose_reduction s at s.i
+compute_at t at z.k
+compute_inline t
+cache_read s X at s.i
+rfactor s.k
+pack r M by 4
+vectorize z.k 8
+vectorize w.k 8
+vectorize s.k 4 by 2
+end
 finish

@@ -101,3 +101,24 @@ def test_new_graphs_leave_nothing_behind():
     for _ in range(GRAPHS):
         run()
     assert resident() - before < MB / 2
+
+
+def test_new_graphs_leave_nothing_behind_in_torch():
+    p = weft.TPProblem("4x0e+4x1o", "0e+1o", "4x0e+4x1o",
+                       [(0, 0, 0, "uvu", True), (1, 0, 1, "uvu", True)], shared_weights=False)
+    conv = weft.TensorProductConv(p)
+    operands = [torch.ones(n, d, requires_grad=True)
+                for n, d in ((12, p.irreps_in1.dim), (30, p.irreps_in2.dim), (30, p.weight_numel))]
+    dz = torch.ones(12, p.irreps_out.dim)
+    seed = torch.Generator().manual_seed(1)
+
+    def run():
+        rows, cols = torch.randint(12, (2, 30), generator=seed)
+        torch.autograd.grad(conv(*operands, rows, cols), operands, dz)
+
+    for _ in range(4000):
+        run()
+    before = resident()
+    for _ in range(GRAPHS):
+        run()
+    assert resident() - before < MB / 2

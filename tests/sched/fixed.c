@@ -351,7 +351,7 @@ static const Row row[] = {
     { BSR, "vectorize y.k; tensorize y.j", "y.k runs in lanes already" },
     { BSR, "reorder y.j y.q y.p; tensorize y.p", "each sum gets one term" },
     { BSR, "split y.k 4 mask; tensorize y.j", "cannot be held in registers" },
-    { BSR, "split y.k 4; tensorize y.j", "holds more than one nest" },
+    { BSR, "split y.k 4; tensorize y.j", "y.q holds more than one nest" },
     { BSR, "split y.k 8 exact; reorder y.i y.k.0 y.j y.q y.p y.k.1; tensorize y.j 2 8",
       "+        vector for k1 in 0..8 step 8 as k.1" },
     { SPMM, "tensorize c.j", "no loop in it is over rows" },

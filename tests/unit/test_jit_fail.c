@@ -133,10 +133,12 @@ TEST(a_source_that_cannot_be_kept_is_not_spoken_of)
 
 TEST(a_long_command_and_long_lines_are_cut)
 {
-    char flags[3000];
+    char flags[3000], folder[100];
     Bed b;
 
-    bed_init(&b, "long", "");
+    memset(folder, 'd', sizeof folder - 1);
+    folder[sizeof folder - 1] = 0;
+    bed_init(&b, folder, "");
     memset(flags, 'f', sizeof flags - 1);
     flags[sizeof flags - 1] = 0;
     bed_set("WEFT_CC", bed_text("%s stub-babble stub-fail", bed_stub()));

@@ -5,7 +5,10 @@
  * exists, and neither new shapes nor new graphs add to what a context holds. */
 #include "unit/kernel_bed.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { MB = 1 << 20 };
 
@@ -223,12 +226,39 @@ static void bind_graph(uint64_t seed, int64_t *start, int64_t *coord)
     bind("B", b, WEFT_F32, 2, SHAPE(NODES, WIDTH));
 }
 
-/* 100 bytes for each would be more than the largest chunk of an arena, so they would show. */
-enum { GRAPHS = 12000 };
+/* 100 bytes for each of the fewest would be more than the largest chunk of an arena, so they would
+ * show. */
+static int many_graphs(void)
+{
+    enum { FEWEST = 12000 };
+    int64_t n = test_scale(50000);
+
+    return n < FEWEST ? FEWEST : (int)n;
+}
+
+/* Bytes of the process that are in memory; 0 where the system does not say, and under tools that
+ * keep freed memory for a while. */
+static int64_t resident(void)
+{
+#if defined __SANITIZE_ADDRESS__
+    bool keeps = true;
+#else
+    bool keeps = getenv("WEFT_TEST_MEMCHECK") != NULL; /* tests/valgrind.sh */
+#endif
+    FILE *f = keeps ? NULL : fopen("/proc/self/statm", "r");
+    int64_t all, pages = 0;
+
+    if (f != NULL && fscanf(f, "%" SCNd64 " %" SCNd64, &all, &pages) != 2)
+        pages = 0;
+    if (f != NULL)
+        fclose(f);
+    return pages * sysconf(_SC_PAGESIZE);
+}
 
 static void check_graphs(const char *sched)
 {
-    int64_t start[2][25], coord[2][96], before = 0;
+    int64_t start[2][25], coord[2][96], before = 0, pages = 0;
+    int graphs = many_graphs();
     weft_plan plan;
 
     open_counted();
@@ -236,16 +266,17 @@ static void check_graphs(const char *sched)
     OK(weft_args_new(prog, &args));
     compile();
     OK(weft_kernel_schedule(kernel, sched));
-    for (int i = 0; i < GRAPHS; i++) {
+    for (int i = 0; i < graphs; i++) {
         bind_graph((uint64_t)i + 1, start[i % 2], coord[i % 2]);
         OK(weft_kernel_run(kernel, args));
         OK(weft_args_plan(args, &plan));
         CHECK_EQ(plan.made, i + 1);
         if (i == 99)
-            before = counted.bytes;
+            before = counted.bytes, pages = resident();
     }
     CHECK(sched != NULL ? plan.formats > 0 : plan.transposes > 0);
     CHECK_EQ(counted.bytes, before);
+    CHECK(resident() - pages < MB / 2);
     close_inject(&counted);
 }
 
@@ -267,12 +298,58 @@ TEST(interpreted_runs_leave_nothing_behind)
     OK(weft_prog_parse(ctx, "test.weft", both, strlen(both), &prog));
     OK(weft_args_new(prog, &args));
     compile();
-    for (int i = 0; i < GRAPHS / 4; i++) {
+    for (int i = 0; i < many_graphs() / 4; i++) {
         bind_graph((uint64_t)i + 1, start, coord);
         OK(weft_kernel_run(kernel, args));
         if (i == 99)
             before = counted.bytes;
     }
     CHECK_EQ(counted.bytes, before);
+    close_inject(&counted);
+}
+
+/* Edges that no graph before had, and their convolution with its gradients. */
+static void convolve_graph(weft_conv *conv, uint64_t seed)
+{
+    enum { NODES = 12, EDGES = 30, ROOM = 1024 };
+    static float in[4][ROOM], dz[ROOM], out[4][ROOM], z[ROOM];
+    const weft_conv_in at = { in[0], in[1], in[2], in[3] };
+    const weft_conv_out d = { out[0], out[1], out[2], out[3] };
+    int32_t to[EDGES], from[EDGES];
+    weft_edge_list list = { NODES, NODES, EDGES, WEFT_I32, to, from };
+    weft_edges *edges;
+
+    for (int e = 0; e < EDGES; e++) {
+        to[e] = (int32_t)(test_random(&seed) % NODES);
+        from[e] = (int32_t)(test_random(&seed) % NODES);
+    }
+    OK(weft_edges_new(ctx, &list, &edges));
+    OK(weft_conv_forward(conv, edges, &at, z));
+    OK(weft_conv_backward(conv, edges, &at, dz, &d));
+    weft_edges_free(edges);
+}
+
+/* A kernel that is called often is compiled again for its sizes, at a moment that depends on the
+ * clock: MB / 4 has room for the facts of both, and 22 bytes for each graph would be more. */
+TEST(convolutions_over_new_graphs_leave_nothing_behind)
+{
+    enum { WARM = 1000 };
+    static const char spec[] = "conv; in1=2x0e+3x1o; in2=0e+1o; out=0e+1o; mode=uvu";
+    int64_t before = 0, pages = 0;
+    weft_conv_info dim;
+    weft_conv *conv;
+
+    open_counted();
+    OK(weft_conv_new(ctx, spec, &conv));
+    OK(weft_conv_get(conv, &dim));
+    CHECK(12 * dim.x <= 1024 && 30 * dim.y <= 1024 && 30 * dim.w <= 1024 && 12 * dim.z <= 1024);
+    for (int i = 0; i < WARM + many_graphs(); i++) {
+        convolve_graph(conv, (uint64_t)i + 1);
+        if (i == WARM)
+            before = counted.bytes, pages = resident();
+    }
+    CHECK(counted.bytes - before < MB / 4);
+    CHECK(resident() - pages < 2 * MB);
+    weft_conv_free(conv);
     close_inject(&counted);
 }

@@ -79,6 +79,8 @@ TEST(a_pass_that_runs_too_early_is_refused)
     }
     c->err.trap = NULL;
     CHECK_HAS(c->err.msg, "pass gallop needs HOISTED, which no pass before it has given");
+    arena_free(&c->trees); /* as the end of a call does */
+    arena_free(&c->scratch);
     close_prog();
 }
 
@@ -117,6 +119,7 @@ static void refuses(const char *names, const char *part)
     ctx->err.trap = NULL;
     CHECK_HAS(ctx->err.msg, part);
     CHECK_HAS(ctx->err.msg, "these can be skipped: transpose, unroll, ");
+    arena_free(&ctx->scratch); /* as the end of a call does */
     close_prog();
 }
 

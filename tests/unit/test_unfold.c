@@ -24,6 +24,9 @@ static const Chain chains[] = {
     { "X[i]", "select(# > % - 20, X[S[i]] - # * 0.5, max(#, 0.5 * # - 1))", 80, false, "a%d" },
     { "X[i]", "select(X[i] > % - 20 and (# > 1 or # < -1), # * 0.5 + X[S[i]], max(#, -#))", 7,
       false, "a%d" },
+    { "select(X[i] > -19, X[S[i]], 1)", /* two arms need it, and it is computed for both */
+      "select(X[i] > % - 18, # * 0.5 - #, 0) + select(X[i] > % - 10, # + 0.5 * #, 2)", 6, true,
+      "a%d" },
     { "X[i] > 0", "(# and X[i] < 3) or (not # and X[i] > -3)", 80, true,
       "select(a%d, X[i], 0)" },
 };
