@@ -16,7 +16,7 @@ static weft_places got;
 static void draw(uint64_t *seed, int of)
 {
     for (int i = 0; i < ROWS * COLS; i++)
-        mask[i] = i / COLS % 8 < 3 ? 0 : (unsigned char)(test_random(seed) % (uint64_t)of == 0) * 3;
+        mask[i] = i / COLS % 8 >= 3 && test_random(seed) % (uint64_t)of == 0 ? 3 : 0;
 }
 
 static void make(const char *format, int64_t rows, int64_t columns)

@@ -349,20 +349,63 @@ static void meet_in_row(Meet *m, Buf *temp)
     m->width[last] = NULL;
 }
 
-/* First values of rows are set where the rows are computed. */
-static void meet_first_values(Meet *m, int a)
+/* The phase that writes next to the rows which phase a initialises, and nothing else; -1: there is
+ * none that a can join. */
+static int writer_of(const Meet *m, int a)
 {
     const Touches *t = &m->touches[a];
     int next = t->n == 1 ? lower_next_mention(&m->users, t->touch[0].buf, a) : -1;
     const Touch *x;
 
     if (next < 0 || !t->touch[0].written)
-        return;
+        return -1;
     next = now(m, next);
     x = lower_touch_of(&m->touches[next], t->touch[0].buf);
     if (next > a && x != NULL && x->written && share_rows(m, a, next, t->touch[0].buf) &&
         can_wait(m, a, next - 1))
-        meet(m, a, next, next);
+        return next;
+    return -1;
+}
+
+/* Phase b with the initial values of several phases in front.  It touches what they touch. */
+static void join_writer(Meet *m, const Users *from, int b)
+{
+    Prog *p = m->k->p;
+    Node *then = loop_fresh(p, m->k->phase[b]);
+    NodeList body = { 0 };
+
+    for (int i = from->n - 1; i >= 0; i--) {
+        int a = from->phase[i];
+        Node *first = m->k->phase[a];
+
+        first = loop_replace(p, first, first->local, loop_use(p, then->local));
+        for (int k = 0; k < first->nbody; k++)
+            lower_append(p, &body, first->body[k]);
+        then->parts = first->parts != NULL ? first->parts : then->parts;
+        m->k->phase[a] = NULL;
+        m->now[a] = b;
+    }
+    for (int k = 0; k < then->nbody; k++)
+        lower_append(p, &body, then->body[k]);
+    m->k->phase[b] = lower_with_body(p, then, &body);
+    m->width[b] = NULL;
+}
+
+/* Initial values of rows are set where the rows are computed: all those of one phase at once, so
+ * that a phase with many arrays is copied once. */
+static void meet_first_values(Meet *m)
+{
+    Users *of = arena_array(m->k->p->arena, m->k->n, sizeof *of);
+
+    for (int a = 0; a < m->k->n; a++) {
+        int next = m->k->phase[a] == NULL ? -1 : writer_of(m, a);
+
+        if (next >= 0)
+            add_user(m, &of[next], a);
+    }
+    for (int b = 0; b < m->k->n; b++)
+        if (of[b].n > 0)
+            join_writer(m, &of[b], b);
 }
 
 static bool is_long(const Buf *x, const Buf *start)
@@ -451,9 +494,7 @@ void lower_fuse_rows(Kernel *k)
         if (is_temp(b))
             meet_in_row(&m, b);
     }
-    for (int i = 0; i < k->n; i++)
-        if (k->phase[i] != NULL)
-            meet_first_values(&m, i);
+    meet_first_values(&m);
     meet_at_entries(&m);
     for (int i = 0; i < k->n; i++)
         if (k->phase[i] != NULL)
