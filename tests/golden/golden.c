@@ -106,8 +106,8 @@ static const char *schedule_of(Golden *g, const char *options)
 static void pass_section(Golden *g, const char *options, Text *out)
 {
     Text name = { .arena = g->arena }, all = { .arena = g->arena }, head = { .arena = g->arena };
-    Isa isa = { .bytes = 32, .registers = 16 };
-    Aim aim = api_aim_at(g->arena->err, &isa, schedule_of(g, options));
+    Target target = { .unit = { VECTOR_LANES(8, 4), 16 } };
+    Aim aim = api_aim_at(g->arena->err, &target, schedule_of(g, options));
     Prog *p = checked(g);
 
     text_put(&name, options, strcspn(options, " "));
