@@ -175,13 +175,17 @@ struct weft_args {
     unsigned holds;    /* counts what was held, released, bound while held, or told to change */
 };
 
-enum { TARGET_AVX2 = 1, TARGET_AVX512 = 2 }; /* of a CPU */
+enum {
+    TARGET_AVX2 = 1, /* the CPU has to have it */
+    TARGET_AVX512 = 2,
+    TARGET_BY_NAME = 4 /* every CPU runs it, and none gets it unasked */
+};
 
 typedef struct Target { /* what programs are compiled for; the rows are in target.c */
     const char *name, *arch; /* "c:avx2"; the machines that it is for */
     TargetKind kind;         /* which passes it has */
     VectorUnit unit;         /* that passes see: lanes by type, registers */
-    unsigned needs;          /* of the CPU that runs it: TARGET_AVX2, ... */
+    unsigned flags;          /* TARGET_AVX2, ... */
     const char *flag[8];     /* of the C compiler; NULL at the end */
 } Target;
 
@@ -319,7 +323,8 @@ static inline const char *target_name(const Target *target)
     return strchr(target->name, ':') + 1;
 }
 const Target *api_target(weft_ctx *);                        /* throws for a bad WEFT_MAX_ISA */
-const Target *api_find_target(weft_ctx *, const char *name); /* "c", "c:avx2"; throws */
+const Target *api_target_named(const char *name);            /* "c:avx2"; or NULL */
+const Target *api_find_target(weft_ctx *, const char *name); /* that, or "c"; throws */
 const char *api_target_row(int i, const char **note);        /* all that are listed; or NULL */
 
 /* kernel.c: finds or makes the variant for this key; the first when it cannot be made. */

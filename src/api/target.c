@@ -27,6 +27,12 @@ static const Target targets[] = {
       { "-mavx512f", "-mavx512vl", "-mavx512dq", "-mavx512bw", "-mfma", "-mf16c" } },
     { "c:neon", "aarch64", KIND_CPU, { VECTOR_LANES(4, 2), 32 }, 0, { NULL } },
     { "c:generic", "other CPUs", KIND_CPU, { VECTOR_LANES(4, 2), 16 }, 0, { NULL } },
+    { "c:warp",
+      "every CPU: 32 lanes of each type, as a GPU has them, in plain C",
+      KIND_WARP,
+      { VECTOR_LANES(32, 32), 96 },
+      TARGET_BY_NAME,
+      { "-DWEFT_WARP=32", "-Wno-psabi" } },
 };
 
 enum { NTARGET = sizeof targets / sizeof *targets };
@@ -39,7 +45,7 @@ static const char arch[] = "aarch64";
 static const char arch[] = "other CPUs";
 #endif
 
-/* What this CPU has of what rows need. */
+/* The flags of the rows that this CPU runs. */
 #if defined(__x86_64__)
 /* Not all compilers know it as a name of __builtin_cpu_supports. */
 static bool has_f16c(void)
@@ -57,25 +63,30 @@ static unsigned cpu(void)
     avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
-    return (avx2 ? TARGET_AVX2 : 0) | (avx512 ? TARGET_AVX512 : 0);
+    return TARGET_BY_NAME | (avx2 ? TARGET_AVX2 : 0) | (avx512 ? TARGET_AVX512 : 0);
 }
 #else
 static unsigned cpu(void)
 {
-    return 0;
+    return TARGET_BY_NAME;
 }
 #endif
 
 static bool can_run(const Target *target)
 {
-    return (target->needs & ~cpu()) == 0;
+    return (target->flags & ~cpu()) == 0;
 }
 
-static void names_of(Text *out, const char *of_arch)
+static bool is_for_here(const Target *target)
+{
+    return strcmp(target->arch, arch) == 0 || (target->flags & TARGET_BY_NAME) != 0;
+}
+
+static void names_of(Text *out, bool here)
 {
     text_put(out, "", 0);
     for (int i = 0; i < NTARGET; i++)
-        if (of_arch == NULL || strcmp(targets[i].arch, of_arch) == 0)
+        if (!here || is_for_here(&targets[i]))
             text_f(out, out->n > 0 ? ", %s" : "%s", target_name(&targets[i]));
 }
 
@@ -87,28 +98,40 @@ const Target *api_target(weft_ctx *ctx)
     Text names = { .arena = &ctx->scratch };
 
     for (int i = 0; i < NTARGET; i++) {
-        if (strcmp(targets[i].arch, arch) != 0 || (capped && found))
+        bool named = capped && strcmp(target_name(&targets[i]), cap) == 0;
+
+        if (!is_for_here(&targets[i]) || (capped && found))
             continue;
-        found = found || strcmp(target_name(&targets[i]), cap) == 0;
+        if ((targets[i].flags & TARGET_BY_NAME) != 0 && !named)
+            continue;
+        found = found || named;
         if (best == NULL || can_run(&targets[i]))
             best = &targets[i];
     }
-    names_of(&names, arch);
+    names_of(&names, true);
     if (!found)
         err_throw(&ctx->err, ST_ARG, "WEFT_MAX_ISA is %.40s; this machine knows %s", cap, names.s);
     return best;
 }
 
-const Target *api_find_target(weft_ctx *ctx, const char *name)
+const Target *api_target_named(const char *name)
 {
-    Text names = { .arena = &ctx->scratch };
-
-    if (strcmp(name, "c") == 0)
-        return api_target(ctx);
     for (int i = 0; i < NTARGET; i++)
         if (strcmp(name, targets[i].name) == 0)
             return &targets[i];
-    names_of(&names, NULL);
+    return NULL;
+}
+
+const Target *api_find_target(weft_ctx *ctx, const char *name)
+{
+    Text names = { .arena = &ctx->scratch };
+    const Target *found = api_target_named(name);
+
+    if (found != NULL)
+        return found;
+    if (strcmp(name, "c") == 0)
+        return api_target(ctx);
+    names_of(&names, false);
     err_throw(&ctx->err, ST_ARG, "there is no target %.40s; there is c, or c: and one of %s",
               name, names.s);
 }

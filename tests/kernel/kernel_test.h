@@ -81,7 +81,7 @@ typedef struct Toolchain {
     const char *cc;      /* NULL: WEFT_CC, or cc */
     const char *flag[8]; /* ends in NULL */
     int lanes[2];        /* of f32 and f64; see toolchain_unit */
-    int share;           /* of 100 random programs in the suite */
+    int share;           /* random programs of the suite, in hundredths of test_scale(10000) */
 } Toolchain;
 extern const Toolchain toolchains[];                  /* ends in a NULL name */
 const Toolchain *toolchain_find(const char *name); /* NULL: none */
