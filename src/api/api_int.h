@@ -26,6 +26,7 @@
 
 #include <string.h>
 
+struct Dialect;
 struct GeomGraph;
 struct GeomNear;
 struct JitReport;
@@ -183,7 +184,8 @@ enum {
 
 typedef struct Target { /* what programs are compiled for; the rows are in target.c */
     const char *name, *arch; /* "c:avx2"; the machines that it is for */
-    TargetKind kind;         /* which passes it has */
+    const struct Dialect *dialect;
+    TargetKind kind;     /* which passes it has */
     VectorUnit unit;         /* that passes see: lanes by type, registers */
     unsigned flags;          /* TARGET_AVX2, ... */
     const char *flag[8];     /* of the C compiler; NULL at the end */

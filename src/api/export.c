@@ -426,10 +426,13 @@ static const char room[] =
 
 static void put_source(const Export *x, const Text *functions)
 {
+    const Dialect *dialect = x->target->dialect;
+
     put_heading(x);
-    text_str(x->out, emit_simd_h);
-    text_f(x->out, "\n#if WEFT_BYTES != %d\n#error \"this text is for %s\"\n#endif\n",
-           lanes_of(&x->target->unit, T_f32) * ir_type[T_f32].bytes, target_name(x->target));
+    text_str(x->out, dialect->prelude);
+    text_f(x->out, "%s%d%s%s%s", dialect->guard[0],
+           lanes_of(&x->target->unit, T_f32) * ir_type[T_f32].bytes, dialect->guard[1],
+           target_name(x->target), dialect->guard[2]);
     text_str(x->out, room);
     text_put(x->out, functions->s, functions->n);
     if (x->nmember > 0) {
@@ -462,7 +465,7 @@ static const char *emit(weft_ctx *ctx, weft_prog *prog, const char *target, weft
     text_f(&plan, "weft_plan_%s", x.prog->name);
     x.plan = plan.s;
     k = api_passes(x.prog, &aim);
-    x.info = emit_functions(&functions, x.prog, k->phase, k->n, x.entry);
+    x.info = emit_functions(&functions, x.target->dialect, x.prog, k->phase, k->n, x.entry);
     for (int i = 0; i < x.info->nphase; i++)
         if (x.info->phase[i].builds != NULL)
             err_throw(&ctx->err, ST_LIMIT,

@@ -116,7 +116,7 @@ const Lowered *kernel_lower(weft_ctx *ctx, Arena *arena, const Body *body, const
         p->size[i]->is = key->size[i];
     aim = api_aim_of(ctx, target, key->sched);
     api_passes(p, &aim);
-    info = emit_c(source, p, p->phase, p->nphase, p->name);
+    info = emit_text(source, target->dialect, p, p->phase, p->nphase, p->name);
     l = keep(arena, p, info, &aim);
     arena_free(&ctx->trees);
     return l;

@@ -177,8 +177,8 @@ static void load_probes(Probe *p)
     const char *symbol[PROBES];
     JitRequest r = { .flag = flag, .nflag = 3, .symbol = symbol, .nsymbol = PROBES };
 
-    text_f(&source, "/* weft: the machine */\n%s%s%s", emit_simd_h, emit_elementary_h,
-           emit_probe_h);
+    text_f(&source, "/* weft: the machine */\n%s%s%s", p->target->dialect->prelude,
+           emit_elementary_h, emit_probe_h);
     text_f(&identity, "weft %s, %s", weft_version(), target_name(p->target));
     for (int i = 0; p->target->flag[i] != NULL; i++)
         flag[r.nflag++] = p->target->flag[i];

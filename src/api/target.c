@@ -4,6 +4,7 @@
  * What programs are compiled for: for this machine, the widest vector registers that its CPU has
  * and the user allows (WEFT_MAX_ISA). */
 #include "api/api_int.h"
+#include "emit/emit.h"
 
 #include <string.h>
 #if defined(__x86_64__)
@@ -12,23 +13,44 @@
 
 /* Of each architecture from narrow to wide: a machine gets the last row that it can run. */
 static const Target targets[] = {
-    { "c:sse2", "x86-64", KIND_CPU, { VECTOR_LANES(4, 2), 16 }, 0, { NULL } },
+    { "c:sse2",
+      "x86-64",
+      &emit_dialect_c,
+      KIND_CPU,
+      { VECTOR_LANES(4, 2), 16 },
+      0,
+      { NULL } },
     { "c:avx2",
       "x86-64",
+      &emit_dialect_c,
       KIND_CPU,
       { VECTOR_LANES(8, 4), 16 },
       TARGET_AVX2,
       { "-mavx2", "-mfma", "-mf16c" } },
     { "c:avx512",
       "x86-64",
+      &emit_dialect_c,
       KIND_CPU,
       { VECTOR_LANES(16, 8), 32 },
       TARGET_AVX2 | TARGET_AVX512,
       { "-mavx512f", "-mavx512vl", "-mavx512dq", "-mavx512bw", "-mfma", "-mf16c" } },
-    { "c:neon", "aarch64", KIND_CPU, { VECTOR_LANES(4, 2), 32 }, 0, { NULL } },
-    { "c:generic", "other CPUs", KIND_CPU, { VECTOR_LANES(4, 2), 16 }, 0, { NULL } },
+    { "c:neon",
+      "aarch64",
+      &emit_dialect_c,
+      KIND_CPU,
+      { VECTOR_LANES(4, 2), 32 },
+      0,
+      { NULL } },
+    { "c:generic",
+      "other CPUs",
+      &emit_dialect_c,
+      KIND_CPU,
+      { VECTOR_LANES(4, 2), 16 },
+      0,
+      { NULL } },
     { "c:warp",
       "every CPU: 32 lanes of each type, as a GPU has them, in plain C",
+      &emit_dialect_c,
       KIND_WARP,
       { VECTOR_LANES(32, 32), 96 },
       TARGET_BY_NAME,

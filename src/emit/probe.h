@@ -174,7 +174,8 @@ int64_t probe_gather(WEFT_ARGS)
 #define PROBE_GET(p) (*(p))
 #define PROBE_PUT(p, v) (*(p) = (v))
 #define PROBE_LANES_OF(name, type, element, LOAD, STORE, F) \
-    PROBE_CALL(name, type, element, (int64_t)(sizeof(weft_v##type) / sizeof(element)), LOAD, STORE, F)
+    PROBE_CALL(name, type, element, (int64_t)(sizeof(weft_v##type) / sizeof(element)), LOAD, \
+               STORE, F)
 #define PROBE_IN_LANES(name, F32, F64)                                     \
     PROBE_LANES_OF(name, f32, float, WEFT_LOAD_F32, WEFT_STORE_F32, F32)   \
     PROBE_LANES_OF(name, f64, double, WEFT_LOAD_F64, WEFT_STORE_F64, F64)

@@ -116,7 +116,7 @@ static void lower(Clock *c, Arena *a, Arena *trees, const Prog *p, const char *s
     start(c, a);
     ir_print(&printed, k.p);
     stop(c, "print after all");
-    emit_c(&text, k.p, k.phase, k.n, "");
+    emit_text(&text, &emit_dialect_c, k.p, k.phase, k.n, "");
     stop(c, "emit");
 }
 

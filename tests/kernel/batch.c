@@ -58,7 +58,7 @@ const Toolchain toolchains[] = {
     { "warp",
       "clang, 32 lanes of every type: the lanes of c:warp",
       "clang",
-      { "-O0", "-Wall", "-Wextra", "-Wno-psabi", "-DWEFT_WARP=32", NULL },
+      { "-O0", "-Wno-psabi", "-DWEFT_WARP=32", NULL },
       { 32, 32 },
       10 },
     { "sanitize",

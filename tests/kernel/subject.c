@@ -112,7 +112,7 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
 
         k->phase[i] = loop_rewrite(s->prog, k->phase[i], all->plant, NULL, &memo);
     }
-    s->kernel = emit_functions_cut(&t, s->prog, k->phase, k->n, prefix,
+    s->kernel = emit_functions_cut(&t, &emit_dialect_c, s->prog, k->phase, k->n, prefix,
                                    lines[s->seed % 6]);
     s->source = t.s;
 }

@@ -21,7 +21,8 @@ static void lower(Arena *a, const Chain *c, const Subjects *all, Subject *s)
     k = api_passes(c->prog, &aim);
     text_f(&prefix, "k%d", all->n);
     s->prog = c->prog;
-    s->kernel = emit_functions_cut(&t, s->prog, k->phase, k->n, prefix.s, EMIT_PART);
+    s->kernel = emit_functions_cut(&t, &emit_dialect_c, s->prog, k->phase, k->n, prefix.s,
+                                   EMIT_PART);
     s->source = t.s;
 }
 

@@ -7,9 +7,9 @@
 
 #include "lower/facts/facts_int.h"
 
-/* lanes/vectorize.c: the loop of stores in the lanes of the machine;
- * NULL where it cannot be.  In lanes: each iteration has its own elements, side by side.  Over
- * lanes: all iterations add to the same elements. */
+/* lanes/vectorize.c: the loop of stores in the lanes of the machine; NULL where it cannot be.
+ * In lanes: each iteration has its own elements, side by side.  Over lanes: all iterations add
+ * to the same elements. */
 Node *lower_in_lanes(Prog *, const Node *, const VectorUnit *);
 Node *lower_over_lanes(Prog *, const Node *, const VectorUnit *);
 /* Whether a value, or an element that is stored to, of a loop with this variable can be one per
