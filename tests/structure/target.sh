@@ -35,17 +35,22 @@ zlib=$(nm "$build/libweft.a" 2>/dev/null | grep -q " U inflate" && echo -lz)
 cc -O1 -std=gnu11 -I"$copy/include" -I"$copy" -D_GNU_SOURCE -o "$tmp/weft" "$copy"/cli/*.c "$tmp/target.o" \
     "$build/libweft.a" $zlib -lm -lpthread -ldl ||
     bad "the command does not link"
-data="--in A=$root/examples/data/a.mtx --in B=$root/examples/data/b.npy"
-spmm=$root/examples/spmm.weft
+cat >"$tmp/outer.weft" <<'END'
+program outer(n)
+f32 A[n], B[n, n]
+a: for i in n: A[i] = i
+b: for i in n, k in n: B[i, k] += A[i] * A[k]
+END
+outer=$tmp/outer.weft data="--set n=75" # whole registers, and a rest
 export WEFT_CACHE_DIR=$tmp/cache
 "$tmp/weft" list targets | grep -q '^c:toy ' || bad "the toy target is not listed"
-"$tmp/weft" emit "$spmm" -t c:toy >"$tmp/spmm.c" || bad "no text for the toy target"
-grep -q 'v_k + 16 <= ' "$tmp/spmm.c" || bad "its text has no loop of 16 lanes"
-cc -O1 -std=gnu11 -Wno-psabi -DWEFT_WARP=16 -c -o "$tmp/spmm.o" "$tmp/spmm.c" || bad "its text does not compile"
-WEFT_MAX_ISA=toy "$tmp/weft" print "$spmm" --after accumulate | grep -q 'step 16' ||
+"$tmp/weft" emit "$outer" -t c:toy >"$tmp/outer.c" || bad "no text for the toy target"
+grep -q 'v_k + 16 <= ' "$tmp/outer.c" || bad "its text has no loop of 16 lanes"
+cc -O1 -std=gnu11 -Wno-psabi -DWEFT_WARP=16 -c -o "$tmp/outer.o" "$tmp/outer.c" || bad "its text does not compile"
+WEFT_MAX_ISA=toy "$tmp/weft" print "$outer" --after cse | grep -q 'step 16' ||
     bad "passes do not have its lanes"
-"$tmp/weft" run "$spmm" -t interp $data >"$tmp/want" || bad "the interpreter fails"
-WEFT_VERBOSE=1 WEFT_MAX_ISA=toy "$tmp/weft" run "$spmm" -t c $data >"$tmp/got" 2>"$tmp/said" || bad "no run for the toy target"
+"$tmp/weft" run "$outer" -t interp $data >"$tmp/want" || bad "the interpreter fails"
+WEFT_VERBOSE=1 WEFT_MAX_ISA=toy "$tmp/weft" run "$outer" -t c $data >"$tmp/got" 2>"$tmp/said" || bad "no run for the toy target"
 grep -q 'toy' "$tmp/said" || bad "the run was not of the toy target"
 cmp -s "$tmp/want" "$tmp/got" || bad "its result is another"
 part "a target is one row"
