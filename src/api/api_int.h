@@ -19,11 +19,14 @@
 #include "base/base.h"
 #include "cost/cost.h"
 #include "format/format.h"
-#include "ir/ir.h"
+#include "ir/loop.h"
 #include "jit/jit.h"
 #include "sched/sched.h"
 #include "weft.h"
 
+#include <string.h>
+
+struct Dialect;
 struct GeomGraph;
 struct GeomNear;
 struct JitReport;
@@ -173,17 +176,24 @@ struct weft_args {
     unsigned holds;    /* counts what was held, released, bound while held, or told to change */
 };
 
-typedef struct Isa {
-    const char *target, *arch; /* "c:avx2" */
-    int bytes, registers;      /* of a vector register; how many there are */
-    const char *flag[8];       /* of the C compiler; NULL at the end */
-    const char *macro;         /* that the compiler defines then; NULL: always */
-    TargetKind kind;
-} Isa;
+enum {
+    TARGET_AVX2 = 1, /* the CPU has to have it */
+    TARGET_AVX512 = 2,
+    TARGET_BY_NAME = 4 /* every CPU runs it, and none gets it unasked */
+};
+
+typedef struct Target { /* what programs are compiled for; the rows are in target.c */
+    const char *name, *arch; /* "c:avx2"; the machines that it is for */
+    const struct Dialect *dialect;
+    TargetKind kind;     /* which passes it has */
+    VectorUnit unit;         /* that passes see: lanes by type, registers */
+    unsigned flags;          /* TARGET_AVX2, ... */
+    const char *flag[8];     /* of the C compiler; NULL at the end */
+} Target;
 
 typedef struct Lowered { /* what runs need to know of a program that has become C text */
     const Prog *prog;    /* its declarations: ids up to the old numbers are the same */
-    const Isa *isa;
+    const Target *target;
     uint64_t skip; /* passes that it was made without */
     const struct EmitKernel *info;
     const char **label; /* of each phase */
@@ -309,13 +319,15 @@ bool api_is_right(const Prog *, const Env *, struct Pool *); /* NULL: by this th
 bool api_starts_rise(const Prog *, const Env *); /* the start arrays alone: all that shapes need */
 
 /* target.c */
-static inline const char *isa_name(const Isa *isa)
+/* The name without its dialect: "avx2". */
+static inline const char *target_name(const Target *target)
 {
-    return isa->target + 2;
+    return strchr(target->name, ':') + 1;
 }
-const Isa *api_isa(weft_ctx *);                          /* throws for a bad WEFT_MAX_ISA */
-const Isa *api_find_isa(weft_ctx *, const char *target); /* "c", "c:avx2"; throws */
-const char *api_target(int i, const char **note);        /* a row of the table; or NULL */
+const Target *api_target(weft_ctx *);                        /* throws for a bad WEFT_MAX_ISA */
+const Target *api_target_named(const char *name);            /* "c:avx2"; or NULL */
+const Target *api_find_target(weft_ctx *, const char *name); /* that, or "c"; throws */
+const char *api_target_row(int i, const char **note);        /* all that are listed; or NULL */
 
 /* kernel.c: finds or makes the variant for this key; the first when it cannot be made. */
 const Variant *kernel_variant(weft_kernel *, const VariantKey *);
@@ -331,7 +343,7 @@ const Lowered *kernel_lower(weft_ctx *, Arena *, const Body *, const VariantKey 
 struct JitRequest *kernel_request(Arena *, const Lowered *, const Text *source);
 
 typedef struct Aim { /* what a program is compiled for, and how */
-    const Isa *isa;
+    const Target *target;
     Sched sched;
     uint64_t skip; /* bits of rows of the pass table */
 } Aim;
@@ -347,14 +359,15 @@ struct Kernel *api_passes(Prog *p, const Aim *);
 void api_run_pass(const Pass *, struct Kernel *, const Aim *); /* one of them */
 void api_collect_garbage(struct Kernel *); /* after a pass, where there is much */
 enum { API_MOST_STATEMENTS = 8192 };       /* that are lowered at once: docs/ir.md */
-static inline Aim api_aim(const Isa *isa)
+static inline Aim api_aim(const Target *target)
 {
-    return (Aim){ isa, sched_default(isa->registers, isa->bytes), 0 };
+    return (Aim){ target, sched_default(&target->unit), 0 };
 }
 struct StepTarget api_step_target(const Aim *); /* what schedule steps ask of it */
-Aim api_aim_at(Err *, const Isa *, const char *sched); /* the text of a schedule, or NULL; throws */
+/* With the text of a schedule, or NULL; throws. */
+Aim api_aim_at(Err *, const Target *, const char *sched);
 /* The same, without the passes that WEFT_SKIP names. */
-Aim api_aim_of(weft_ctx *, const Isa *, const char *sched);
+Aim api_aim_of(weft_ctx *, const Target *, const char *sched);
 bool api_skips(weft_ctx *); /* whether WEFT_SKIP names any */
 /* The optional passes of a list of names, as bits of Aim.skip; throws for other names. */
 uint64_t api_skipped(weft_ctx *, const char *names);
@@ -366,7 +379,7 @@ const char *api_until(weft_ctx *, const char *where, const char **sched);
 /* pick.c: the text of a schedule; NULL: the default.  Where the kernel is not hot, only what is
  * worth code of its own.  The prediction for one. */
 const char *api_pick(weft_ctx *, const Prog *, const Env *, int threads, bool hot);
-double api_predict(const Isa *, const Sched *, const CostShape *, const Machine *, int threads);
+double api_predict(const Target *, const Sched *, const CostShape *, const Machine *, int threads);
 
 /* tuned.c: the schedule that tuning has found for a program, its structure and this machine; "" is
  * the default, NULL: nothing is known.  And what was found, for this context and for others. */

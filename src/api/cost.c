@@ -47,14 +47,14 @@ static double predict(weft_args *args, const char *text, int threads)
     const Machine *m = api_machine(ctx, false);
     Arena *arena = &api_box(ctx)->arena;
     Env *env = api_env(args, arena, NULL);
-    const Isa *isa = api_isa(ctx);
-    Sched sched = sched_default(isa->registers, isa->bytes);
+    const Target *target = api_target(ctx);
+    Sched sched = sched_default(&target->unit);
     CostShape s;
 
     if (text != NULL)
         sched_parse(&ctx->err, text, &sched);
     cost_shape(arena, ir_copy(arena, args->body->prog), env, m, &s);
-    return api_predict(isa, &sched, &s, m, threads > 0 ? threads : m->threads);
+    return api_predict(target, &sched, &s, m, threads > 0 ? threads : m->threads);
 }
 
 weft_status weft_args_predict(weft_args *args, const char *schedule, int threads, double *seconds)

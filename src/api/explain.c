@@ -142,7 +142,7 @@ static void lower_on(Prog *p, const Aim *aim, const char *pass)
 
 static const char *explain(weft_ctx *ctx, weft_prog *prog)
 {
-    Aim aim = api_aim_of(ctx, api_isa(ctx), prog->sched);
+    Aim aim = api_aim_of(ctx, api_target(ctx), prog->sched);
     Text out = { .arena = &api_box(ctx)->arena };
     const char *steps = aim.sched.text;
     Prog *p;

@@ -369,8 +369,8 @@ static void put_phase_prototypes(const Export *x)
 static void put_heading(const Export *x)
 {
     text_f(x->out, "/* weft %s: a program as C.  To compile it:\n *     cc -O2", weft_version());
-    for (int i = 0; x->isa->flag[i] != NULL; i++)
-        text_f(x->out, " %s", x->isa->flag[i]);
+    for (int i = 0; x->target->flag[i] != NULL; i++)
+        text_f(x->out, " %s", x->target->flag[i]);
     text_str(x->out, " -ffp-contract=off ... -lm\n *\n");
     put_program(x);
     text_f(x->out,
@@ -426,10 +426,13 @@ static const char room[] =
 
 static void put_source(const Export *x, const Text *functions)
 {
+    const Dialect *dialect = x->target->dialect;
+
     put_heading(x);
-    text_str(x->out, emit_simd_h);
-    text_f(x->out, "\n#if WEFT_BYTES != %d\n#error \"this text is for %s\"\n#endif\n",
-           x->isa->bytes, isa_name(x->isa));
+    text_str(x->out, dialect->prelude);
+    text_f(x->out, "%s%d%s%s%s", dialect->guard[0],
+           lanes_of(&x->target->unit, T_f32) * ir_type[T_f32].bytes, dialect->guard[1],
+           target_name(x->target), dialect->guard[2]);
     text_str(x->out, room);
     text_put(x->out, functions->s, functions->n);
     if (x->nmember > 0) {
@@ -454,15 +457,15 @@ static const char *emit(weft_ctx *ctx, weft_prog *prog, const char *target, weft
     Aim aim;
 
     body_check(prog->body);
-    x.isa = api_find_isa(ctx, target);
-    aim = api_aim_of(ctx, x.isa, prog->sched);
+    x.target = api_find_target(ctx, target);
+    aim = api_aim_of(ctx, x.target, prog->sched);
     x.prog = api_trees(ctx, prog->body->prog);
     text_f(&entry, "weft_run_%s", x.prog->name);
     x.entry = entry.s;
     text_f(&plan, "weft_plan_%s", x.prog->name);
     x.plan = plan.s;
     k = api_passes(x.prog, &aim);
-    x.info = emit_functions(&functions, x.prog, k->phase, k->n, x.entry);
+    x.info = emit_functions(&functions, x.target->dialect, x.prog, k->phase, k->n, x.entry);
     for (int i = 0; i < x.info->nphase; i++)
         if (x.info->phase[i].builds != NULL)
             err_throw(&ctx->err, ST_LIMIT,

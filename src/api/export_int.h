@@ -22,7 +22,7 @@ typedef struct Export {
     Arena *arena;
     const Body *body;
     Prog *prog; /* as lowered */
-    const Isa *isa;
+    const Target *target;
     const EmitKernel *info;
     const char **name; /* of each argument, in C */
     int *by_buf;       /* by Buf.id: the argument that it is, and 1; or 0 */

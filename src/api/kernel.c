@@ -315,7 +315,8 @@ weft_status weft_kernel_info(weft_kernel *kernel, weft_info *out)
         const Variant *v = kernel->last;
         const EmitKernel *info = v->lowered->info;
 
-        *out = (weft_info){ "c", isa_name(v->lowered->isa), v->how, v->name, "", info->nphase, 0 };
+        *out = (weft_info){ v->lowered->target->dialect->name,
+                            target_name(v->lowered->target), v->how, v->name, "", info->nphase, 0 };
         for (int i = 0; i < info->nphase; i++)
             out->parallel += info->phase[i].parallel;
     }

@@ -96,7 +96,7 @@ static Item target_item(int i)
 {
     Item item;
 
-    item.name = api_target(i, &item.note);
+    item.name = api_target_row(i, &item.note);
     return item;
 }
 

@@ -77,7 +77,7 @@ static Lowered *keep(Arena *arena, Prog *p, const EmitKernel *info, const Aim *a
     LowerWork *work = arena_array(arena, p->nphase, sizeof *work);
 
     *l = (Lowered){ .prog = own,
-                    .isa = aim->isa,
+                    .target = aim->target,
                     .skip = aim->skip,
                     .info = keep_info(own, info),
                     .work = work };
@@ -98,7 +98,7 @@ const Lowered *kernel_lower(weft_ctx *ctx, Arena *arena, const Body *body, const
                             Text *source)
 {
     const Prog *prog = body->prog;
-    const Isa *isa = api_isa(ctx);
+    const Target *target = api_target(ctx);
     const EmitKernel *info;
     const Lowered *l;
     Prog *p;
@@ -114,9 +114,9 @@ const Lowered *kernel_lower(weft_ctx *ctx, Arena *arena, const Body *body, const
     set_strides(body, p, key);
     for (int i = 0; i < prog->nsize && key->size != NULL; i++)
         p->size[i]->is = key->size[i];
-    aim = api_aim_of(ctx, isa, key->sched);
+    aim = api_aim_of(ctx, target, key->sched);
     api_passes(p, &aim);
-    info = emit_c(source, p, p->phase, p->nphase, p->name);
+    info = emit_text(source, target->dialect, p, p->phase, p->nphase, p->name);
     l = keep(arena, p, info, &aim);
     arena_free(&ctx->trees);
     return l;
@@ -138,11 +138,11 @@ JitRequest *kernel_request(Arena *arena, const Lowered *l, const Text *source)
     flag[0] = "-O2";
     flag[1] = "-std=gnu11";
     flag[2] = "-ffp-contract=off";
-    for (int i = 0; l->isa->flag[i] != NULL; i++)
-        flag[r->nflag++] = l->isa->flag[i];
+    for (int i = 0; l->target->flag[i] != NULL; i++)
+        flag[r->nflag++] = l->target->flag[i];
     for (int i = 0; i < l->info->nphase; i++)
         symbol[i] = l->info->phase[i].name;
-    text_f(&identity, "weft %s, %s", weft_version(), isa_name(l->isa));
+    text_f(&identity, "weft %s, %s", weft_version(), target_name(l->target));
     for (int i = 0; api_pass[i].name != NULL; i++)
         if (l->skip >> i & 1)
             text_f(&identity, ", without %s", api_pass[i].name);

@@ -48,7 +48,7 @@ enum {
 
 typedef struct Probe {
     weft_ctx *ctx;
-    const Isa *isa;
+    const Target *target;
     JitModule *module;
     RunPhaseFn *fn[PROBES];
     Pool *pool[COST_THREADS];
@@ -152,7 +152,7 @@ static void describe(weft_ctx *ctx, Machine *m)
     find_caches(ctx, cache);
     cost_machine_default(m, cache, cpus > POOL_MAX_THREADS ? POOL_MAX_THREADS : cpus);
     name_cpu(ctx, m->cpu);
-    snprintf(m->isa, sizeof m->isa, "%s", isa_name(api_isa(ctx)));
+    snprintf(m->isa, sizeof m->isa, "%s", target_name(api_target(ctx)));
 }
 
 static void name_probes(weft_ctx *ctx, const char *symbol[PROBES])
@@ -177,11 +177,11 @@ static void load_probes(Probe *p)
     const char *symbol[PROBES];
     JitRequest r = { .flag = flag, .nflag = 3, .symbol = symbol, .nsymbol = PROBES };
 
-    text_f(&source, "/* weft: the machine */\n%s%s%s", emit_simd_h, emit_elementary_h,
-           emit_probe_h);
-    text_f(&identity, "weft %s, %s", weft_version(), isa_name(p->isa));
-    for (int i = 0; p->isa->flag[i] != NULL; i++)
-        flag[r.nflag++] = p->isa->flag[i];
+    text_f(&source, "/* weft: the machine */\n%s%s%s", p->target->dialect->prelude,
+           emit_elementary_h, emit_probe_h);
+    text_f(&identity, "weft %s, %s", weft_version(), target_name(p->target));
+    for (int i = 0; p->target->flag[i] != NULL; i++)
+        flag[r.nflag++] = p->target->flag[i];
     name_probes(ctx, symbol);
     r.source = source.s;
     r.nsource = source.n;
@@ -240,7 +240,7 @@ static double time_probe(Probe *p, int probe, int team)
 
 static double measure_fma(Probe *p, int probe, int team)
 {
-    int64_t lanes = p->isa->bytes / (probe == FMA_F64 ? 8 : 4);
+    int64_t lanes = lanes_of(&p->target->unit, probe == FMA_F64 ? T_f64 : T_f32);
     double flops = 2.0 * CHAINS * (double)lanes * STEPS * p->threads[team];
 
     p->size[1] = STEPS;
@@ -353,7 +353,7 @@ static void measure_all(Probe *p, Machine *m)
 {
     weft_ctx *ctx = p->ctx;
 
-    p->isa = api_isa(ctx);
+    p->target = api_target(ctx);
     p->cache = m->cache[2];
     load_probes(p);
     p->threads[COST_ONE] = 1;

@@ -40,19 +40,19 @@ static bool has_far(Arena *arena, const Prog *p, const Env *env)
     return false;
 }
 
-static CostLoops loops_of(const Isa *isa, const Sched *s)
+static CostLoops loops_of(const Target *target, const Sched *s)
 {
-    return (CostLoops){ .bytes = isa->bytes,
+    return (CostLoops){ .unit = &target->unit,
                         .registers = s->step[SCHED_TILE],
                         .ahead = s->step[SCHED_AHEAD],
                         .panel = s->step[SCHED_PANEL],
                         .pack = s->step[SCHED_PACK] };
 }
 
-double api_predict(const Isa *isa, const Sched *s, const CostShape *shape, const Machine *m,
+double api_predict(const Target *target, const Sched *s, const CostShape *shape, const Machine *m,
                    int threads)
 {
-    CostLoops l = loops_of(isa, s);
+    CostLoops l = loops_of(target, s);
 
     return cost_loops(shape, m, &l, threads);
 }
@@ -66,18 +66,18 @@ static bool can_pack(Arena *arena, const Prog *p, const Env *env, const CostShap
            g->count * g->row >= REUSE * g->table;
 }
 
-static Sched pick_panel(const Isa *isa, const CostShape *shape, const Machine *m, int threads)
+static Sched pick_panel(const Target *target, const CostShape *shape, const Machine *m, int threads)
 {
     static const int width[] = { 64, 128, 256, 512 };
-    Sched s = sched_default(isa->registers, isa->bytes), best = s;
-    double least = GAIN * api_predict(isa, &s, shape, m, threads);
+    Sched s = sched_default(&target->unit), best = s;
+    double least = GAIN * api_predict(target, &s, shape, m, threads);
 
     s.step[SCHED_PACK] = 1;
     for (size_t i = 0; i < sizeof width / sizeof *width; i++) {
         double seconds;
 
         s.step[SCHED_PANEL] = width[i];
-        seconds = api_predict(isa, &s, shape, m, threads);
+        seconds = api_predict(target, &s, shape, m, threads);
         if (seconds < least) {
             least = seconds;
             best = s;
@@ -87,21 +87,21 @@ static Sched pick_panel(const Isa *isa, const CostShape *shape, const Machine *m
 }
 
 /* What is near need not be asked for early. */
-static Sched pick_ahead(const Isa *isa, const CostShape *shape, const Machine *m, int threads)
+static Sched pick_ahead(const Target *target, const CostShape *shape, const Machine *m, int threads)
 {
-    Sched s = sched_default(isa->registers, isa->bytes), none = s;
+    Sched s = sched_default(&target->unit), none = s;
 
     none.step[SCHED_AHEAD] = 0;
-    return api_predict(isa, &none, shape, m, threads) <
-                   HINTS * api_predict(isa, &s, shape, m, threads)
+    return api_predict(target, &none, shape, m, threads) <
+                   HINTS * api_predict(target, &s, shape, m, threads)
                ? none
                : s;
 }
 
 const char *api_pick(weft_ctx *ctx, const Prog *p, const Env *env, int threads, bool hot)
 {
-    const Isa *isa = api_isa(ctx);
-    Sched plain = sched_default(isa->registers, isa->bytes), best = plain;
+    const Target *target = api_target(ctx);
+    Sched plain = sched_default(&target->unit), best = plain;
     Arena *arena = &ctx->scratch;
     Text text = { .arena = arena };
     const Machine *m;
@@ -117,9 +117,9 @@ const char *api_pick(weft_ctx *ctx, const Prog *p, const Env *env, int threads, 
     m = api_machine_known(ctx);
     cost_shape(arena, ir_copy(arena, p), env, m, &shape);
     if (pack)
-        best = pick_panel(isa, &shape, m, threads);
+        best = pick_panel(target, &shape, m, threads);
     if (hot && best.step[SCHED_PANEL] == 0)
-        best = pick_ahead(isa, &shape, m, threads);
+        best = pick_ahead(target, &shape, m, threads);
     if (best.step[SCHED_PANEL] > 0)
         text_f(&text, "panel %d; pack 1", best.step[SCHED_PANEL]);
     else if (best.step[SCHED_AHEAD] != plain.step[SCHED_AHEAD])

@@ -43,9 +43,8 @@ static void take_phases(Kernel *k)
 
 static LowerTile tile_of(const Aim *aim)
 {
-    return (LowerTile){ .bytes = aim->isa->bytes,
+    return (LowerTile){ .unit = &aim->target->unit,
                         .registers = aim->sched.step[SCHED_TILE],
-                        .all = aim->isa->registers,
                         .sweep = aim->sched.step[SCHED_SWEEP] };
 }
 
@@ -54,7 +53,7 @@ static Node *tile_nest(const void *ctx, Prog *p, Node *phase, Node *nest, int ro
 {
     LowerTile how = tile_of(ctx);
 
-    how.registers = how.all;
+    how.registers = how.unit->registers;
     how.rows = rows;
     how.columns = columns;
     return lower_tensor(p, phase, nest, how);
@@ -78,7 +77,7 @@ static void lanes(Kernel *k, const Aim *aim)
     StepTarget target = api_step_target(aim);
 
     step_apply_all(k->p, aim->sched.text, STAGE_LOOPS, &target);
-    step_fit_lanes(k->p, aim->isa->bytes);
+    step_fit_lanes(k->p, &aim->target->unit);
     take_phases(k);
 }
 
@@ -99,7 +98,7 @@ static void block_rows(Kernel *k, const Aim *aim)
 
 static void batch(Kernel *k, const Aim *aim)
 {
-    lower_batch(k, aim->isa->bytes);
+    lower_batch(k, &aim->target->unit);
 }
 
 static void panel(Kernel *k, const Aim *aim)
@@ -109,12 +108,12 @@ static void panel(Kernel *k, const Aim *aim)
 
 static void vectorize(Kernel *k, const Aim *aim)
 {
-    lower_vectorize(k, aim->isa->bytes);
+    lower_vectorize(k, &aim->target->unit);
 }
 
 static void vectorize_outer(Kernel *k, const Aim *aim)
 {
-    lower_vectorize_outer(k, aim->isa->bytes);
+    lower_vectorize_outer(k, &aim->target->unit);
 }
 
 static void prefetch_gathers(Kernel *k, const Aim *aim)
@@ -135,13 +134,13 @@ static void stream(Kernel *k, const Aim *aim)
 static void jam(Kernel *k, const Aim *aim)
 {
     if (aim->sched.step[SCHED_JAM])
-        lower_jam(k, aim->isa->registers);
+        lower_jam(k, aim->target->unit.registers);
 }
 
 static void compensate(Kernel *k, const Aim *aim)
 {
     if (aim->sched.step[SCHED_COMPENSATE])
-        lower_compensate(k, aim->isa->bytes);
+        lower_compensate(k, &aim->target->unit);
 }
 
 static void formats(Kernel *k, const Aim *aim)
@@ -271,9 +270,9 @@ const Pass api_pass[] = {
 };
 #undef ROW
 
-Aim api_aim_at(Err *err, const Isa *isa, const char *sched)
+Aim api_aim_at(Err *err, const Target *target, const char *sched)
 {
-    Aim aim = api_aim(isa);
+    Aim aim = api_aim(target);
 
     if (sched != NULL)
         sched_parse(err, sched, &aim.sched);
@@ -366,9 +365,9 @@ bool api_skips(weft_ctx *ctx)
     return names != NULL && names[strspn(names, ", ")] != 0;
 }
 
-Aim api_aim_of(weft_ctx *ctx, const Isa *isa, const char *sched)
+Aim api_aim_of(weft_ctx *ctx, const Target *target, const char *sched)
 {
-    Aim aim = api_aim_at(&ctx->err, isa, sched);
+    Aim aim = api_aim_at(&ctx->err, target, sched);
 
     aim.skip = api_skipped(ctx, skip_names(ctx));
     return aim;
@@ -417,7 +416,7 @@ static void run_between(const Pass *s, Kernel *k, const Aim *aim)
 
 static bool is_skipped(const Pass *s, const Aim *aim)
 {
-    return (aim->skip >> (s - api_pass) & 1) != 0 || (s->kinds >> aim->isa->kind & 1) == 0;
+    return (aim->skip >> (s - api_pass) & 1) != 0 || (s->kinds >> aim->target->kind & 1) == 0;
 }
 
 /* A pass needs the properties that passes before it have given. */

@@ -292,7 +292,7 @@ weft_status weft_prog_print(weft_prog *prog, const char **out)
 static Prog *after(weft_ctx *ctx, weft_prog *prog, const char *where)
 {
     const char *sched = prog->sched, *pass = api_until(ctx, where, &sched);
-    Aim aim = api_aim_of(ctx, api_isa(ctx), sched);
+    Aim aim = api_aim_of(ctx, api_target(ctx), sched);
     Prog *p;
 
     body_check(prog->body);

@@ -176,8 +176,8 @@ static double predict(void *user, const char *text)
 
     if (!s->known)
         return NAN;
-    aim = api_aim_of(t->ctx, api_isa(t->ctx), text);
-    return api_predict(aim.isa, &aim.sched, &s->is, t->machine, t->threads);
+    aim = api_aim_of(t->ctx, api_target(t->ctx), text);
+    return api_predict(aim.target, &aim.sched, &s->is, t->machine, t->threads);
 }
 
 TuneAsk tuning_ask(Tuning *t)
@@ -222,8 +222,9 @@ static void add_axes(Tuning *t, TuneFacts *facts)
     facts->axis = axis;
     for (int i = 0; t->env != NULL && i < p->naxis; i++)
         if (p->axis[i]->name != NULL)
-            axis[facts->naxis++] =
-                (TuneAxis){ p->axis[i]->name, formats_for(t, p->axis[i], facts->bytes / 4) };
+            axis[facts->naxis++] = (TuneAxis){ p->axis[i]->name,
+                                               formats_for(t, p->axis[i],
+                                                           lanes_of(facts->unit, T_f32)) };
 }
 
 /* The steps of the kernel's own schedule, as they stand together. */
@@ -269,9 +270,9 @@ static void add_steps(Tuning *t, TuneFacts *facts)
 
 void tuning_space(Tuning *t, TuneSpace *out)
 {
-    const Isa *isa = api_isa(t->ctx);
+    const Target *target = api_target(t->ctx);
     const Shape *s = shape_of(t, "");
-    TuneFacts facts = { .registers = isa->registers, .bytes = isa->bytes };
+    TuneFacts facts = { .unit = &target->unit };
     TuneAsk ask = tuning_ask(t);
 
     for (int i = 0; s->known && i < s->is.ngather; i++) {

@@ -4,27 +4,60 @@
  * What programs are compiled for: for this machine, the widest vector registers that its CPU has
  * and the user allows (WEFT_MAX_ISA). */
 #include "api/api_int.h"
+#include "emit/emit.h"
 
 #include <string.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
-/* Of each architecture from narrow to wide. */
-static const Isa isas[] = {
-    { "c:sse2", "x86-64", 16, 16, { NULL }, NULL, KIND_CPU },
-    { "c:avx2", "x86-64", 32, 16, { "-mavx2", "-mfma", "-mf16c" }, "__AVX2__", KIND_CPU },
+/* Of each architecture from narrow to wide: a machine gets the last row that it can run. */
+static const Target targets[] = {
+    { "c:sse2",
+      "x86-64",
+      &emit_dialect_c,
+      KIND_CPU,
+      { VECTOR_LANES(4, 2), 16 },
+      0,
+      { NULL } },
+    { "c:avx2",
+      "x86-64",
+      &emit_dialect_c,
+      KIND_CPU,
+      { VECTOR_LANES(8, 4), 16 },
+      TARGET_AVX2,
+      { "-mavx2", "-mfma", "-mf16c" } },
     { "c:avx512",
       "x86-64",
-      64,
-      32,
-      { "-mavx512f", "-mavx512vl", "-mavx512dq", "-mavx512bw", "-mfma", "-mf16c" },
-      "__AVX512F__", KIND_CPU },
-    { "c:neon", "aarch64", 16, 32, { NULL }, "__ARM_NEON", KIND_CPU },
-    { "c:generic", "other CPUs", 16, 16, { NULL }, NULL, KIND_CPU },
+      &emit_dialect_c,
+      KIND_CPU,
+      { VECTOR_LANES(16, 8), 32 },
+      TARGET_AVX2 | TARGET_AVX512,
+      { "-mavx512f", "-mavx512vl", "-mavx512dq", "-mavx512bw", "-mfma", "-mf16c" } },
+    { "c:neon",
+      "aarch64",
+      &emit_dialect_c,
+      KIND_CPU,
+      { VECTOR_LANES(4, 2), 32 },
+      0,
+      { NULL } },
+    { "c:generic",
+      "other CPUs",
+      &emit_dialect_c,
+      KIND_CPU,
+      { VECTOR_LANES(4, 2), 16 },
+      0,
+      { NULL } },
+    { "c:warp",
+      "every CPU: 32 lanes of each type, as a GPU has them, in plain C",
+      &emit_dialect_c,
+      KIND_WARP,
+      { VECTOR_LANES(32, 32), 96 },
+      TARGET_BY_NAME,
+      { "-DWEFT_WARP=32", "-Wno-psabi" } },
 };
 
-enum { NISA = sizeof isas / sizeof *isas };
+enum { NTARGET = sizeof targets / sizeof *targets };
 
 #if defined(__x86_64__)
 static const char arch[] = "x86-64";
@@ -34,6 +67,7 @@ static const char arch[] = "aarch64";
 static const char arch[] = "other CPUs";
 #endif
 
+/* The flags of the rows that this CPU runs. */
 #if defined(__x86_64__)
 /* Not all compilers know it as a name of __builtin_cpu_supports. */
 static bool has_f16c(void)
@@ -43,74 +77,91 @@ static bool has_f16c(void)
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
 }
 
-static bool has_avx2(void)
+static unsigned cpu(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-}
+    bool avx2, avx512;
 
-static bool has_avx512(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") && has_avx2();
-}
-#endif
-
-static bool has(const Isa *isa)
-{
-#if defined(__x86_64__)
     __builtin_cpu_init();
-    if (isa->bytes > 16)
-        return isa->bytes == 64 ? has_avx512() : has_avx2();
+    avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+    avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+    return TARGET_BY_NAME | (avx2 ? TARGET_AVX2 : 0) | (avx512 ? TARGET_AVX512 : 0);
+}
+#else
+static unsigned cpu(void)
+{
+    return TARGET_BY_NAME;
+}
 #endif
-    return isa->bytes == 16;
+
+static bool can_run(const Target *target)
+{
+    return (target->flags & ~cpu()) == 0;
 }
 
-static void names_of(Text *out, const char *of_arch)
+static bool is_for_here(const Target *target)
+{
+    return strcmp(target->arch, arch) == 0 || (target->flags & TARGET_BY_NAME) != 0;
+}
+
+static void names_of(Text *out, bool here)
 {
     text_put(out, "", 0);
-    for (int i = 0; i < NISA; i++)
-        if (of_arch == NULL || strcmp(isas[i].arch, of_arch) == 0)
-            text_f(out, out->n > 0 ? ", %s" : "%s", isa_name(&isas[i]));
+    for (int i = 0; i < NTARGET; i++)
+        if (!here || is_for_here(&targets[i]))
+            text_f(out, out->n > 0 ? ", %s" : "%s", target_name(&targets[i]));
 }
 
-const Isa *api_isa(weft_ctx *ctx)
+const Target *api_target(weft_ctx *ctx)
 {
     const char *cap = ctx->os->getenv(ctx->os, "WEFT_MAX_ISA");
     bool capped = cap != NULL && *cap != 0, found = !capped;
-    const Isa *best = NULL;
+    const Target *best = NULL;
     Text names = { .arena = &ctx->scratch };
 
-    for (int i = 0; i < NISA; i++) {
-        if (strcmp(isas[i].arch, arch) != 0 || (capped && found))
+    for (int i = 0; i < NTARGET; i++) {
+        bool named = capped && strcmp(target_name(&targets[i]), cap) == 0;
+
+        if (!is_for_here(&targets[i]) || (capped && found))
             continue;
-        found = found || strcmp(isa_name(&isas[i]), cap) == 0;
-        if (best == NULL || has(&isas[i]))
-            best = &isas[i];
+        if ((targets[i].flags & TARGET_BY_NAME) != 0 && !named)
+            continue;
+        found = found || named;
+        if (best == NULL || can_run(&targets[i]))
+            best = &targets[i];
     }
-    names_of(&names, arch);
+    names_of(&names, true);
     if (!found)
         err_throw(&ctx->err, ST_ARG, "WEFT_MAX_ISA is %.40s; this machine knows %s", cap, names.s);
     return best;
 }
 
-const Isa *api_find_isa(weft_ctx *ctx, const char *target)
+const Target *api_target_named(const char *name)
 {
-    Text names = { .arena = &ctx->scratch };
-
-    if (strcmp(target, "c") == 0)
-        return api_isa(ctx);
-    for (int i = 0; i < NISA; i++)
-        if (strcmp(target, isas[i].target) == 0)
-            return &isas[i];
-    names_of(&names, NULL);
-    err_throw(&ctx->err, ST_ARG, "there is no target %.40s; there is c, or c: and one of %s",
-              target, names.s);
+    for (int i = 0; i < NTARGET; i++)
+        if (strcmp(name, targets[i].name) == 0)
+            return &targets[i];
+    return NULL;
 }
 
-const char *api_target(int i, const char **note)
+const Target *api_find_target(weft_ctx *ctx, const char *name)
+{
+    Text names = { .arena = &ctx->scratch };
+    const Target *found = api_target_named(name);
+
+    if (found != NULL)
+        return found;
+    if (strcmp(name, "c") == 0)
+        return api_target(ctx);
+    names_of(&names, false);
+    err_throw(&ctx->err, ST_ARG, "there is no target %.40s; there is c, or c: and one of %s",
+              name, names.s);
+}
+
+const char *api_target_row(int i, const char **note)
 {
     static const char here[] = "C, for the vector registers of this machine";
 
-    *note = i == 0 ? here : i <= NISA ? isas[i - 1].arch : "the interpreter: right, not fast";
-    return i == 0 ? "c" : i <= NISA ? isas[i - 1].target : i == NISA + 1 ? "interp" : NULL;
+    *note = i == 0 ? here : i <= NTARGET ? targets[i - 1].arch : "the interpreter: right, not fast";
+    return i == 0 ? "c" : i <= NTARGET ? targets[i - 1].name : i == NTARGET + 1 ? "interp" : NULL;
 }

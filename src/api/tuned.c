@@ -95,7 +95,7 @@ static bool reads(weft_ctx *ctx, const char *schedule)
 
     ctx->err.trap = &trap;
     if (setjmp(trap) == 0) {
-        api_aim_at(&ctx->err, api_isa(ctx), schedule);
+        api_aim_at(&ctx->err, api_target(ctx), schedule);
         ctx->err.trap = outer;
         return true;
     }

@@ -35,7 +35,7 @@ static void say(const weft_kernel *k, const Variant *v, const char *event, const
     bool code = v->why == NULL;
 
     text_f(&line, "weft,%s,%s,%s,%s,%s,%.3f,%s", event, k->body->prog->name, code ? "c" : "interp",
-           code ? isa_name(v->lowered->isa) : "", how, ms, code ? v->name : "");
+           code ? target_name(v->lowered->target) : "", how, ms, code ? v->name : "");
     put_field(&line, detail);
     put_field(&line, why);
     ctx->verbose(ctx->verbose_user, line.s);

@@ -6,7 +6,7 @@
 #ifndef WEFT_COST_H
 #define WEFT_COST_H
 
-#include "ir/ir.h"
+#include "ir/loop.h"
 
 /* machine.c: a machine as it was measured (api/machine.c), its text, and rates in between.  Rates
  * are for one thread ([0]) and for all threads together ([1]); bandwidths are GB/s of what the
@@ -114,7 +114,7 @@ double cost_rows(const CostShape *, const Machine *, double passes, int threads)
 
 /* loops.c: seconds of one arrangement of the loops, to choose among several. */
 typedef struct CostLoops {
-    int bytes;     /* of a vector register */
+    const VectorUnit *unit;
     int registers; /* that sums may take; 0: they are added to in memory */
     int ahead;     /* bytes that are asked for ahead */
     int panel;     /* elements of a row that are done at a time; 0: all */

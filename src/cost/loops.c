@@ -32,17 +32,25 @@
 
 enum { LINE = 64 };
 
-/* One thread does two multiply-adds a cycle with registers of 32 bytes, one with longer ones. */
+enum { SHORT = 8 }; /* lanes of f32: two registers of so many, or one of more, start in a cycle */
+
+static double each_cycle(const CostLoops *l)
+{
+    return lanes_of(l->unit, T_f32) > SHORT ? 1 : 2;
+}
+
 static double cycle(const Machine *m, const CostLoops *l)
 {
-    double lanes = l->bytes / 4.0, each = l->bytes > 32 ? 1 : 2;
+    double lanes = lanes_of(l->unit, T_f32), each = each_cycle(l);
 
     return 2 * lanes * each / (cost_fma(m, T_f32, 1) * GIGA);
 }
 
 double cost_rows(const CostShape *s, const Machine *m, double passes, int threads)
 {
-    return ROW * s->rows * passes * cycle(m, &(CostLoops){ .bytes = 32 }) / threads;
+    static const VectorUnit usual = { VECTOR_LANES(SHORT, SHORT / 2), 16 };
+
+    return ROW * s->rows * passes * cycle(m, &(CostLoops){ .unit = &usual }) / threads;
 }
 
 /* Bytes of a row that are done at a time. */
@@ -53,9 +61,17 @@ static double width(const CostGather *g, const CostLoops *l)
     return w < g->row ? w : g->row;
 }
 
+/* Bytes of a row that fill a register. */
+static double filled(const CostGather *g, const CostLoops *l)
+{
+    Type type = g->element > ir_type[T_f32].bytes ? T_f64 : T_f32;
+
+    return lanes_of(l->unit, type) * ir_type[type].bytes;
+}
+
 static double slices_of(const CostGather *g, const CostLoops *l)
 {
-    return ceil(width(g, l) / (fmax(l->registers, 1) * l->bytes));
+    return ceil(width(g, l) / (fmax(l->registers, 1) * filled(g, l)));
 }
 
 /* How often the entries of a row are gone through. */
@@ -68,8 +84,8 @@ static double passes_of(const CostGather *g, const CostLoops *l)
 static double entry_cycles(const CostGather *g, const CostLoops *l)
 {
     double w = width(g, l), panels = ceil(g->row / w), slices = slices_of(g, l),
-           vectors = w / l->bytes,
-           loads = vectors * (l->bytes > 32 ? 1 : 0.5), hints = l->ahead > 0 ? HINT * w / LINE : 0;
+           vectors = w / filled(g, l),
+           loads = vectors / each_cycle(l), hints = l->ahead > 0 ? HINT * w / LINE : 0;
 
     if (l->registers == 0) /* what is added to is in memory: a load and a store more each time */
         loads += 2 * vectors;

@@ -7,7 +7,7 @@
 #ifndef WEFT_ELEMENTARY
 #define WEFT_ELEMENTARY
 
-#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
+#if defined(__FMA__) || defined(WEFT_AVX512) || defined(__aarch64__)
 #define WEFT_FUSES 1
 #define WEFT_MORE(type, a, b, c) weft_fma_##type(a, b, c)
 #else
@@ -69,10 +69,10 @@ WEFT_FN weft_vf64 weft_silu_vf64(weft_vf64 x) { return x * weft_sigmoid_vf64(x);
 /* a < b ? x : y; where a or b is NaN: y */
 WEFT_FN weft_vf32 weft_if_less(weft_vf32 a, weft_vf32 b, weft_vf32 x, weft_vf32 y)
 {
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
     return (weft_vf32)_mm512_mask_blend_ps(
         _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ), (__m512)y, (__m512)x);
-#elif defined(__AVX__) && WEFT_BYTES == 32
+#elif defined(WEFT_AVX)
     return (weft_vf32)_mm256_blendv_ps((__m256)y, (__m256)x,
                                        _mm256_cmp_ps((__m256)a, (__m256)b, _CMP_LT_OQ));
 #else
@@ -83,9 +83,9 @@ WEFT_FN weft_vf32 weft_if_less(weft_vf32 a, weft_vf32 b, weft_vf32 x, weft_vf32 
 /* Not above c, not below c: a NaN stays. */
 WEFT_FN weft_vf32 weft_at_most(weft_vf32 x, weft_vf32 c)
 {
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
     return (weft_vf32)_mm512_min_ps((__m512)c, (__m512)x);
-#elif defined(__AVX__) && WEFT_BYTES == 32
+#elif defined(WEFT_AVX)
     return (weft_vf32)_mm256_min_ps((__m256)c, (__m256)x);
 #else
     return weft_if_less(c, x, c, x);
@@ -94,9 +94,9 @@ WEFT_FN weft_vf32 weft_at_most(weft_vf32 x, weft_vf32 c)
 
 WEFT_FN weft_vf32 weft_at_least(weft_vf32 x, weft_vf32 c)
 {
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
     return (weft_vf32)_mm512_max_ps((__m512)c, (__m512)x);
-#elif defined(__AVX__) && WEFT_BYTES == 32
+#elif defined(WEFT_AVX)
     return (weft_vf32)_mm256_max_ps((__m256)c, (__m256)x);
 #else
     return weft_if_less(x, c, c, x);
@@ -106,7 +106,7 @@ WEFT_FN weft_vf32 weft_at_least(weft_vf32 x, weft_vf32 c)
 /* x 2^n, rounded once, for whole numbers n from -252 to 252. */
 WEFT_FN weft_vf32 weft_scaled(weft_vf32 x, weft_vf32 n)
 {
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
     return (weft_vf32)_mm512_scalef_ps((__m512)x, (__m512)n);
 #else
     const weft_vi32 whole = WEFT_BITS_OF(n + 0x1.8p23f) - WEFT_BITS_OF(WEFT_F(0x1.8p23f));
@@ -119,7 +119,7 @@ WEFT_FN weft_vf32 weft_scaled(weft_vf32 x, weft_vf32 n)
 /* 2^n, for whole numbers n from -126 to 127. */
 WEFT_FN weft_vf32 weft_two(weft_vf32 n)
 {
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
     return weft_scaled(WEFT_F(1), n);
 #else
     return (weft_vf32)(WEFT_BITS_OF(n + (0x1.8p23f + 127)) << 23);

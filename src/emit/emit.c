@@ -70,9 +70,9 @@ void emit_body(Emit *o, Text *out, Function *f, Node *const *tree, int n)
         const Buf *b = emit_array(o, arrays->at[i]);
 
         if (b->kind != B_CONST)
-            text_f(out, "\n    %s%s *restrict %s = weft_array[%d];",
-                   emit_is_stored(o, &o->stored, b) ? "" : "const ", emit_ctype(b->type),
-                   o->array_name[arrays->at[i]], arrays->at[i]);
+            text_f(out, "\n    %s%s%s%s = weft_array[%d];",
+                   emit_is_stored(o, &o->stored, b) ? "" : "const ", emit_ctype(o, b->type),
+                   o->dialect->array, o->array_name[arrays->at[i]], arrays->at[i]);
     }
     if (out->n + f->body->n > EMIT_MOST)
         ir_throw(o->p, ST_LIMIT, "a kernel of more than %d MB of C", EMIT_MOST >> 20);
@@ -160,7 +160,7 @@ const char *emit_local_type(const Emit *o, const Local *l)
 {
     if (emit_in_lanes(o, l))
         return l->type == T_f32 ? "weft_vf32" : "weft_vf64";
-    return emit_ctype(l->type);
+    return emit_ctype(o, l->type);
 }
 
 static void put_let(Emit *o, const Node *n)
@@ -266,7 +266,7 @@ static void emit_winner(Emit *o, const Node *n)
     const At *mark = loop_mark(n);
 
     emit_line(o);
-    text_f(o->out, "{ const %s best = ", emit_ctype(as));
+    text_f(o->out, "{ const %s best = ", emit_ctype(o, as));
     emit_as(o, n->value, as, L_SELECT);
     text_char(o->out, ';');
     emit_line(o);
@@ -423,7 +423,7 @@ static void emit_constant(Emit *o, int i)
     const Buf *b = o->k->array[i];
     Type t = b->rows ? T_f64 : b->type;
 
-    text_f(o->out, "\nstatic const %s %s[] = {", emit_ctype(t), o->array_name[i]);
+    text_f(o->out, "\n%s%s %s[] = {", o->dialect->constant, emit_ctype(o, t), o->array_name[i]);
     for (int64_t j = 0; j < b->n; j++) {
         text_str(o->out, j % 8 == 0 ? "\n    " : " ");
         if (t == T_f16 || t == T_bf16)
@@ -473,7 +473,7 @@ static void put_work(Emit *o)
     for (int i = 0; i < own->n; i++) {
         const Buf *b = o->work[own->at[i]];
 
-        text_f(o->out, "\n    _Alignas(%d) %s weft_room_%d[%lld];", EMIT_LINE, emit_ctype(b->type),
+        text_f(o->out, "\n    %s%s weft_room_%d[%lld];", o->dialect->own, emit_ctype(o, b->type),
                own->at[i], (long long)ir_const_total(b->full[b->nfull - 1]));
     }
     if (n > 0)
@@ -517,8 +517,8 @@ static void emit_phase(Emit *o, Node *n, int i)
     emit_nodes(o, once ? n->body : &n, once ? n->nbody : 1);
     emit_close(o, &fn);
     text_put(o->out, parts.s, parts.n);
-    text_f(o->out, "\n\n/* %s */\nint64_t %s(WEFT_ARGS)\n{\n    int64_t fault = 0;",
-           n->label != NULL ? n->label : "", f->name);
+    text_f(o->out, "\n\n/* %s */\n%s%s%s\n{\n    int64_t fault = 0;",
+           n->label != NULL ? n->label : "", o->dialect->entry, f->name, o->dialect->entry_args);
     put_work(o);
     emit_body(o, o->out, &fn, &n, 1);
     if (has_stream(n)) /* whoever waits for the phase reads what it stored */
@@ -546,16 +546,23 @@ static void put_headers(Emit *o, Node *const *phase, int n)
         text_f(o->out, "\n%s", emit_set_h);
 }
 
-EmitKernel *emit_functions(Text *out, Prog *p, Node *const *phase, int n, const char *prefix)
+EmitKernel *emit_functions(Text *out, const Dialect *dialect, Prog *p, Node *const *phase, int n,
+                           const char *prefix)
 {
-    return emit_functions_cut(out, p, phase, n, prefix, EMIT_PART);
+    return emit_functions_cut(out, dialect, p, phase, n, prefix, EMIT_PART);
 }
 
-EmitKernel *emit_functions_cut(Text *out, Prog *p, Node *const *phase, int n, const char *prefix,
-                               int most)
+EmitKernel *emit_functions_cut(Text *out, const Dialect *dialect, Prog *p, Node *const *phase,
+                               int n, const char *prefix, int most)
 {
     EmitKernel *k = arena_alloc(p->arena, sizeof *k);
-    Emit o = { .p = p, .out = out, .k = k, .prefix = prefix, .most = most, .regs = 1 };
+    Emit o = { .p = p,
+               .dialect = dialect,
+               .out = out,
+               .k = k,
+               .prefix = prefix,
+               .most = most,
+               .regs = 1 };
     Finders f = { .o = &o };
     Memo again = { 0 };
 
@@ -581,8 +588,9 @@ EmitKernel *emit_functions_cut(Text *out, Prog *p, Node *const *phase, int n, co
     return k;
 }
 
-EmitKernel *emit_c(Text *out, Prog *p, Node *const *phase, int n, const char *heading)
+EmitKernel *emit_text(Text *out, const Dialect *dialect, Prog *p, Node *const *phase, int n,
+                      const char *heading)
 {
-    text_f(out, "/* weft: %s */\n%s", heading, emit_simd_h);
-    return emit_functions(out, p, phase, n, "weft");
+    text_f(out, "/* weft: %s */\n%s", heading, dialect->prelude);
+    return emit_functions(out, dialect, p, phase, n, "weft");
 }

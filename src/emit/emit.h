@@ -7,6 +7,21 @@
 
 #include "ir/loop.h"
 
+/* dialect.c: text that differs from one language of kernels to the next. */
+typedef struct Dialect {
+    const char *name;          /* "c", as in "c:avx2" */
+    const char *prelude;       /* that a text begins with */
+    const char *type[T_COUNT]; /* of elements in memory, and of scalars */
+    const char *array;         /* between the type of an array that is passed and its name */
+    const char *constant;      /* before the type of a table of constants */
+    const char *own;           /* before that of an array which an iteration has */
+    const char *entry, *entry_args; /* around the name of the function of a phase, */
+    const char *part, *part_args;   /* and of a part of one */
+    const char *prefetch, *near, *far; /* around an element: for the first cache, the second */
+    const char *guard[3]; /* an error for other registers, around f32 bytes and a target's name */
+} Dialect;
+extern const Dialect emit_dialect_c;
+
 typedef struct EmitPhase {
     const char *name; /* of the function, a RunPhaseFn: (arrays, sizes, begin, end, scratch) */
     bool parallel;    /* its range is 0..extent of the outermost loop; else 0..1 */
@@ -34,16 +49,18 @@ typedef struct EmitKernel { /* what whoever runs the text has to know */
     int nhow; /* then what phases that build axes are told */
 } EmitKernel;
 
-/* Prints the phases as functions that begin with this prefix, to stand after emit_simd_h. */
-EmitKernel *emit_functions(Text *, Prog *, Node *const *phase, int n, const char *prefix);
+/* Prints the phases as functions that begin with this prefix, to stand after the prelude. */
+EmitKernel *emit_functions(Text *, const Dialect *, Prog *, Node *const *phase, int n,
+                           const char *prefix);
 /* The same, with long straight-line code cut into functions of at most so many lines of one
  * operation each: a compiler is done with them sooner.  Shorter ones than EMIT_PART compile no
  * faster, and read more values again. */
 enum { EMIT_PART = 1000 };
-EmitKernel *emit_functions_cut(Text *, Prog *, Node *const *phase, int n, const char *prefix,
-                               int most);
-/* Prints the phases as one self-contained C file. */
-EmitKernel *emit_c(Text *, Prog *, Node *const *phase, int n, const char *heading);
+EmitKernel *emit_functions_cut(Text *, const Dialect *, Prog *, Node *const *phase, int n,
+                               const char *prefix, int most);
+/* Prints the phases as one self-contained file. */
+EmitKernel *emit_text(Text *, const Dialect *, Prog *, Node *const *phase, int n,
+                      const char *heading);
 
 extern const char emit_simd_h[]; /* the header of vector types that the text begins with */
 /* Functions of floats, and sets: emit_functions prints them where they are needed. */

@@ -8,18 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-const char *emit_ctype(Type t)
+const char *emit_ctype(const Emit *o, Type t)
 {
-    switch (t) {
-    case T_f32: return "float";
-    case T_real:
-    case T_f64: return "double";
-    case T_f16:
-    case T_bf16: return "uint16_t";
-    case T_i32: return "int32_t";
-    case T_bool: return "int";
-    default: return "int64_t";
-    }
+    return o->dialect->type[t];
 }
 
 const char *emit_suffix(Type t)
@@ -465,7 +456,7 @@ void emit_as(Emit *o, Expr *e, Type as, enum Level least)
         emit_expr(o, e, L_SELECT);
         text_char(o->out, ')');
     } else {
-        text_f(o->out, open ? "((%s)" : "(%s)", emit_ctype(as));
+        text_f(o->out, open ? "((%s)" : "(%s)", emit_ctype(o, as));
         emit_expr(o, e, L_UNARY);
         text_str(o->out, open ? ")" : "");
     }

@@ -31,6 +31,7 @@ typedef struct Strides Strides; /* emit_stride.c */
 
 typedef struct Emit {
     Prog *p;
+    const Dialect *dialect;
     Text *out;
     Mention used; /* in the function that is being written */
     Node *phase;  /* the one that is being written, */
@@ -72,7 +73,7 @@ typedef struct Carried { /* what one loop added to Emit.carried */
 enum Level { L_COMMA, L_SELECT, L_OR, L_AND, L_COMPARE, L_SUM, L_PRODUCT, L_UNARY, L_PRIMARY };
 
 /* emit_expr.c */
-const char *emit_ctype(Type);
+const char *emit_ctype(const Emit *, Type);
 const char *emit_suffix(Type);                    /* f32, f64, i64 */
 const char *emit_lanes(Type);                     /* F16, BF16, F32, F64: of an element */
 void emit_expr(Emit *, Expr *, enum Level least); /* in parentheses when it holds less tightly */
@@ -124,7 +125,7 @@ void emit_strided_close(Emit *, const Node *store);
 void emit_pays(Emit *, const Node *store); /* the last argument of a store past the caches */
 
 /* emit_turn.c: weft_columns_f32 and weft_rows_f32, which load and store a square of rows. */
-void emit_turn_functions(Text *, Type, int lanes);
+void emit_turn_functions(Emit *, Type, int lanes);
 
 /* emit_part.c: lists that are too long for one function. */
 bool emit_is_long(const Emit *, Node *const *, int n);

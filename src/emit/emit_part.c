@@ -366,9 +366,10 @@ static void put_function(Parts *s)
     put_segment(s);
     emit_close(o, &f);
     text_f(o->parts,
-           "\n\nWEFT_PART int64_t %s_part_%d(WEFT_DATA, struct %s_live_%d *restrict live WEFT_USED)"
+           "\n\n%s%s_part_%d%sstruct %s_live_%d%slive WEFT_USED)"
            "\n{\n    int64_t fault = 0;",
-           o->prefix, number, o->prefix, s->number);
+           o->dialect->part, o->prefix, number, o->dialect->part_args, o->prefix, s->number,
+           o->dialect->array);
     emit_body(o, o->parts, &f, s->node + at->from, at->to - at->from);
     text_str(o->parts, "\n    return fault;\n}");
     emit_line(o);

@@ -406,6 +406,7 @@ static void put_mixes(Text *t, Type type, const int *from, const int *lane, int 
 }
 
 typedef struct Shape { /* of the functions for one distance */
+    const Emit *o;
     Type type;
     int stride, lanes;
     const char *suffix; /* "m": of the first `left` elements alone */
@@ -420,7 +421,7 @@ static void put_head(Text *t, const Shape *s, const char *what, const char *poin
         text_f(t, "\n#%s WEFT_%s%s_%s_%d", i == 0 ? "ifndef" : "define", what, s->suffix, name,
                s->stride);
     text_f(t, "\nWEFT_FN void weft_%s%s_%s_%d(%s%s *p%s", what, s->suffix, name, s->stride,
-           *pointer ? "const " : "", emit_ctype(s->type), *s->suffix ? ", int64_t left" : "");
+           *pointer ? "const " : "", emit_ctype(s->o, s->type), *s->suffix ? ", int64_t left" : "");
     for (int k = 0; k < s->stride; k++)
         text_f(t, ", weft_v%s %s%c%d", name, pointer, member, k);
     text_str(t, *what == 'p' ? ", int pays)\n{" : ")\n{");
@@ -494,7 +495,7 @@ static void put_turn(Emit *o, const Cells *c, int lanes, Written *w)
 
         if (c->square[i] < 0 || w->turn[type])
             continue;
-        emit_turn_functions(o->out, type, lanes);
+        emit_turn_functions(o, type, lanes);
         w->turn[type] = true;
     }
 }
@@ -509,8 +510,8 @@ static void put_functions(Emit *o, const Node *loop, Written *w)
     s = strides_of(o, loop);
     o->masked = false;
     for (int i = 0; i < s->load.n; i++) {
-        Shape all = { s->load.cell[i]->buf->type, stride_of(&s->load, i), loop->lanes, "" },
-              some = { all.type, all.stride, all.lanes, "m" };
+        Shape all = { o, s->load.cell[i]->buf->type, stride_of(&s->load, i), loop->lanes, "" },
+              some = { o, all.type, all.stride, all.lanes, "m" };
 
         if (s->load.window[i] < 0 || w->split[all.type][all.stride])
             continue;
@@ -519,8 +520,8 @@ static void put_functions(Emit *o, const Node *loop, Written *w)
         w->split[all.type][all.stride] = true;
     }
     for (int i = 0; i < s->store.n; i++) {
-        Shape all = { s->store.cell[i]->buf->type, stride_of(&s->store, i), loop->lanes, "" },
-              some = { all.type, all.stride, all.lanes, "m" };
+        Shape all = { o, s->store.cell[i]->buf->type, stride_of(&s->store, i), loop->lanes, "" },
+              some = { o, all.type, all.stride, all.lanes, "m" };
 
         if (s->store.window[i] < 0 || w->join[all.type][all.stride])
             continue;

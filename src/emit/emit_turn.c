@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 typedef struct Square {
+    const Emit *o;
     Text *out;
     Type type;
     int lanes;
@@ -74,7 +75,7 @@ static void put_head(const Square *s, const char *what, const char *constant, co
     for (int i = 0; i < 2; i++)
         text_f(s->out, "\n#%s WEFT_%s_%s", i == 0 ? "ifndef" : "define", what, name);
     text_f(s->out, "\nWEFT_ALWAYS void weft_%s_%s(%s%s *p, int64_t stride", what, name, constant,
-           emit_ctype(s->type));
+           emit_ctype(s->o, s->type));
     for (int k = 0; k < s->lanes; k++)
         text_f(s->out, ", weft_v%s %sc%d", name, pointer, k);
     text_str(s->out, ")\n{");
@@ -91,9 +92,10 @@ static void put_registers(const Square *s, bool load)
     text_char(s->out, ';');
 }
 
-void emit_turn_functions(Text *out, Type type, int lanes)
+void emit_turn_functions(Emit *o, Type type, int lanes)
 {
-    Square s = { out, type, lanes };
+    Text *out = o->out;
+    Square s = { o, out, type, lanes };
 
     put_head(&s, "columns", "const ", "*");
     put_registers(&s, true);

@@ -109,7 +109,8 @@ static void close_four(Emit *o, const Node *const *n)
     const char *type = emit_suffix(n[0]->out->local->type);
 
     emit_line(o);
-    text_f(o->out, "{ %s sum[4]; weft_fold4_add_v%s(", emit_ctype(n[0]->out->local->type), type);
+    text_f(o->out, "{ %s sum[4]; weft_fold4_add_v%s(", emit_ctype(o, n[0]->out->local->type),
+           type);
     for (int i = 0; i < 4; i++) {
         emit_local(o, n[i]->out->local);
         text_str(o->out, "_0, ");
@@ -410,9 +411,9 @@ void emit_ahead(Emit *o, const Node *n)
 
     for (o->reg = 0; o->reg<o->regs; o->reg += regs> 0 ? regs : 1) {
         emit_line(o);
-        text_str(o->out, "__builtin_prefetch(&");
+        text_str(o->out, o->dialect->prefetch);
         emit_place(o, n->out);
-        text_str(o->out, n->far || o->inner > 1 ? ", 0, 2);" : ");");
+        text_str(o->out, n->far || o->inner > 1 ? o->dialect->far : o->dialect->near);
     }
     o->reg = 0;
 }

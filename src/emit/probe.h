@@ -9,7 +9,7 @@
  *     arrays  a, b, c: f32, or f64 for functions of doubles; index: i32; sink: f32, 16 a part
  *     sizes   elements of a part (of 64 bytes each time), repeats,
  *             elements of a row, indices of a part, rows to prefetch ahead */
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
 #define PROBE_STREAM(p, v) _mm512_stream_ps(p, (__m512)(v))
 #elif defined(__AVX__)
 #define PROBE_STREAM(p, v) _mm256_stream_ps(p, (__m256)(v))
@@ -22,7 +22,7 @@
 #define PROBE_LOAD(p) WEFT_LOAD_F32(p)
 #define PROBE_SINK(part, v) WEFT_STORE_F32((float *)weft_array[4] + 16 * (part), v)
 
-#if defined(__FMA__) || defined(__AVX512F__) || defined(__ARM_NEON)
+#if defined(__FMA__) || defined(WEFT_AVX512) || defined(__ARM_NEON)
 #define PROBE_FMA(x, type) x = weft_fma_v##type(x, m, s)
 #else
 #define PROBE_FMA(x, type) x = x * m + s
@@ -174,7 +174,8 @@ int64_t probe_gather(WEFT_ARGS)
 #define PROBE_GET(p) (*(p))
 #define PROBE_PUT(p, v) (*(p) = (v))
 #define PROBE_LANES_OF(name, type, element, LOAD, STORE, F) \
-    PROBE_CALL(name, type, element, (int64_t)(WEFT_BYTES / sizeof(element)), LOAD, STORE, F)
+    PROBE_CALL(name, type, element, (int64_t)(sizeof(weft_v##type) / sizeof(element)), LOAD, \
+               STORE, F)
 #define PROBE_IN_LANES(name, F32, F64)                                     \
     PROBE_LANES_OF(name, f32, float, WEFT_LOAD_F32, WEFT_STORE_F32, F32)   \
     PROBE_LANES_OF(name, f64, double, WEFT_LOAD_F64, WEFT_STORE_F64, F64)

@@ -6,23 +6,39 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__AVX512F__)
+/* Bytes of a vector of 4-byte elements, and of one of 8-byte elements. */
+#if defined(WEFT_WARP) /* this many lanes of every type, in plain C, whatever registers there are */
+#define WEFT_BYTES (4 * WEFT_WARP)
+#define WEFT_BYTES_64 (8 * WEFT_WARP)
+#if defined(__FMA__) || defined(__F16C__)
+#include <immintrin.h>
+#endif
+#elif defined(__AVX512F__)
+#define WEFT_AVX512
 #define WEFT_BYTES 64
 #include <immintrin.h>
 #elif defined(WEFT_HALVES) /* the lanes of AVX-512 in two registers of AVX2: for tests */
 #define WEFT_BYTES 64
 #include <immintrin.h>
 #elif defined(__AVX__)
+#define WEFT_AVX
 #define WEFT_BYTES 32
 #include <immintrin.h>
 #elif defined(__ARM_NEON)
+#if defined(__aarch64__)
+#define WEFT_NEON
+#endif
 #define WEFT_BYTES 16
 #include <arm_neon.h>
 #else
 #define WEFT_BYTES 16
 #if defined(__SSE2__)
+#define WEFT_SSE2
 #include <emmintrin.h>
 #endif
+#endif
+#if !defined(WEFT_BYTES_64)
+#define WEFT_BYTES_64 WEFT_BYTES
 #endif
 
 #if !defined(__clang__) /* what lives over the cuts of a long list, gcc cannot follow */
@@ -31,11 +47,11 @@
 #pragma GCC diagnostic ignored "-Wtautological-compare" /* a program may ask what is always so */
 #pragma GCC diagnostic ignored "-Wpsabi" /* wide vectors where registers are narrow */
 typedef float weft_vf32 __attribute__((vector_size(WEFT_BYTES)));
-typedef double weft_vf64 __attribute__((vector_size(WEFT_BYTES)));
+typedef double weft_vf64 __attribute__((vector_size(WEFT_BYTES_64)));
 typedef int32_t weft_vi32 __attribute__((vector_size(WEFT_BYTES)));
-typedef int64_t weft_vi64 __attribute__((vector_size(WEFT_BYTES)));
+typedef int64_t weft_vi64 __attribute__((vector_size(WEFT_BYTES_64)));
 typedef float weft_uf32 __attribute__((vector_size(WEFT_BYTES), aligned(4), may_alias));
-typedef double weft_uf64 __attribute__((vector_size(WEFT_BYTES), aligned(8), may_alias));
+typedef double weft_uf64 __attribute__((vector_size(WEFT_BYTES_64), aligned(8), may_alias));
 
 #define WEFT_USED __attribute__((unused))
 #define WEFT_FN static inline WEFT_USED
@@ -60,7 +76,7 @@ typedef double weft_uf64 __attribute__((vector_size(WEFT_BYTES), aligned(8), may
 #define WEFT_SPLAT_F64(x) ((double)(x) - (weft_vf64){ 0 })
 
 /* The first n lanes: the others are 0 when loaded, and not stored. */
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
 typedef __mmask16 weft_mf32;
 typedef __mmask8 weft_mf64;
 #define WEFT_MASK_F32(n) ((weft_mf32)((1u << (n)) - 1))
@@ -78,7 +94,7 @@ typedef weft_vi64 weft_mf64;
     WEFT_FN ivec weft_mask_##name(int64_t n) \
     { \
         ivec m = { 0 }; \
-        for (int i = 0; i < (int)(WEFT_BYTES / sizeof m[0]); i++) \
+        for (int i = 0; i < (int)(sizeof m / sizeof m[0]); i++) \
             m[i] = i < n ? -1 : 0; \
         return m; \
     } \
@@ -92,7 +108,7 @@ WEFT_MASK(f64, weft_vf64, weft_vi64)
 #define WEFT_MASK_F64(n) weft_mask_f64(n)
 #define WEFT_PICK_F32(m, a, b) weft_pick_f32(m, a, b)
 #define WEFT_PICK_F64(m, a, b) weft_pick_f64(m, a, b)
-#if defined(__AVX__) && WEFT_BYTES == 32
+#if defined(WEFT_AVX)
 #define WEFT_LOADM_F32(p, m) ((weft_vf32)_mm256_maskload_ps(p, (__m256i)(m)))
 #define WEFT_LOADM_F64(p, m) ((weft_vf64)_mm256_maskload_pd(p, (__m256i)(m)))
 #define WEFT_STOREM_F32(p, v, m) _mm256_maskstore_ps(p, (__m256i)(m), (__m256)(v))
@@ -102,13 +118,13 @@ WEFT_MASK(f64, weft_vf64, weft_vi64)
     WEFT_FN vec weft_loadm_##name(const type *p, ivec m) \
     { \
         vec v = { 0 }; \
-        for (int i = 0; i < (int)(WEFT_BYTES / sizeof(type)) && m[i]; i++) \
+        for (int i = 0; i < (int)(sizeof v / sizeof(type)) && m[i]; i++) \
             v[i] = p[i]; \
         return v; \
     } \
     WEFT_FN void weft_storem_##name(type *p, vec v, ivec m) \
     { \
-        for (int i = 0; i < (int)(WEFT_BYTES / sizeof(type)) && m[i]; i++) \
+        for (int i = 0; i < (int)(sizeof v / sizeof(type)) && m[i]; i++) \
             p[i] = v[i]; \
     }
 WEFT_MEMORY(f32, weft_vf32, weft_vi32, float)
@@ -121,11 +137,11 @@ WEFT_MEMORY(f64, weft_vf64, weft_vi64, double)
 #endif
 
 /* Past the caches, where the place is one that a register fills. */
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
 #define WEFT_PAST_F32(p, v) _mm512_stream_ps(p, (__m512)(v))
 #define WEFT_PAST_F64(p, v) _mm512_stream_pd(p, (__m512d)(v))
 #define WEFT_FENCE _mm_sfence()
-#elif defined(__AVX__) && WEFT_BYTES == 32
+#elif defined(WEFT_AVX)
 #define WEFT_PAST_F32(p, v) _mm256_stream_ps(p, (__m256)(v))
 #define WEFT_PAST_F64(p, v) _mm256_stream_pd(p, (__m256d)(v))
 #define WEFT_FENCE _mm_sfence()
@@ -160,16 +176,16 @@ WEFT_FN double weft_fma_f64(double a, double b, double c) { return __builtin_fma
 
 WEFT_FN weft_vf32 weft_fma_vf32(weft_vf32 a, weft_vf32 b, weft_vf32 c)
 {
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
     return (weft_vf32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif defined(__FMA__) && WEFT_BYTES == 64
-    union { weft_vf32 v; __m256 half[2]; } x = { a }, y = { b }, z = { c };
-    for (int i = 0; i < 2; i++)
+#elif defined(__FMA__) && !defined(WEFT_AVX) && WEFT_BYTES % 32 == 0
+    union { weft_vf32 v; __m256 half[WEFT_BYTES / 32]; } x = { a }, y = { b }, z = { c };
+    for (int i = 0; i < WEFT_BYTES / 32; i++)
         z.half[i] = _mm256_fmadd_ps(x.half[i], y.half[i], z.half[i]);
     return z.v;
-#elif defined(__FMA__)
+#elif defined(__FMA__) && defined(WEFT_AVX)
     return (weft_vf32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-#elif defined(__ARM_NEON) && defined(__aarch64__)
+#elif defined(WEFT_NEON)
     return (weft_vf32)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 #else
     for (int i = 0; i < WEFT_BYTES / 4; i++)
@@ -180,19 +196,19 @@ WEFT_FN weft_vf32 weft_fma_vf32(weft_vf32 a, weft_vf32 b, weft_vf32 c)
 
 WEFT_FN weft_vf64 weft_fma_vf64(weft_vf64 a, weft_vf64 b, weft_vf64 c)
 {
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
     return (weft_vf64)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
-#elif defined(__FMA__) && WEFT_BYTES == 64
-    union { weft_vf64 v; __m256d half[2]; } x = { a }, y = { b }, z = { c };
-    for (int i = 0; i < 2; i++)
+#elif defined(__FMA__) && !defined(WEFT_AVX) && WEFT_BYTES % 32 == 0
+    union { weft_vf64 v; __m256d half[WEFT_BYTES_64 / 32]; } x = { a }, y = { b }, z = { c };
+    for (int i = 0; i < WEFT_BYTES_64 / 32; i++)
         z.half[i] = _mm256_fmadd_pd(x.half[i], y.half[i], z.half[i]);
     return z.v;
-#elif defined(__FMA__)
+#elif defined(__FMA__) && defined(WEFT_AVX)
     return (weft_vf64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
-#elif defined(__ARM_NEON) && defined(__aarch64__)
+#elif defined(WEFT_NEON)
     return (weft_vf64)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 #else
-    for (int i = 0; i < WEFT_BYTES / 8; i++)
+    for (int i = 0; i < (int)(sizeof c / sizeof c[0]); i++)
         c[i] = __builtin_fma(a[i], b[i], c[i]);
     return c;
 #endif
@@ -206,20 +222,20 @@ WEFT_FN weft_vf64 weft_add_vf64(weft_vf64 a, weft_vf64 b) { return a + b; }
 #define WEFT_LANES(name, type, bits, v, scalar) \
     WEFT_FN v weft_##name(v x) \
     { \
-        for (int i = 0; i < (int)(WEFT_BYTES / sizeof(type)); i++) \
+        for (int i = 0; i < (int)(sizeof x / sizeof(type)); i++) \
             x[i] = scalar(x[i]); \
         return x; \
     }
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
 WEFT_FN weft_vf32 weft_sqrt_vf32(weft_vf32 x) { return (weft_vf32)_mm512_sqrt_ps((__m512)x); }
 WEFT_FN weft_vf64 weft_sqrt_vf64(weft_vf64 x) { return (weft_vf64)_mm512_sqrt_pd((__m512d)x); }
-#elif defined(__AVX__) && WEFT_BYTES == 32
+#elif defined(WEFT_AVX)
 WEFT_FN weft_vf32 weft_sqrt_vf32(weft_vf32 x) { return (weft_vf32)_mm256_sqrt_ps((__m256)x); }
 WEFT_FN weft_vf64 weft_sqrt_vf64(weft_vf64 x) { return (weft_vf64)_mm256_sqrt_pd((__m256d)x); }
-#elif defined(__SSE2__) && WEFT_BYTES == 16
+#elif defined(WEFT_SSE2)
 WEFT_FN weft_vf32 weft_sqrt_vf32(weft_vf32 x) { return (weft_vf32)_mm_sqrt_ps((__m128)x); }
 WEFT_FN weft_vf64 weft_sqrt_vf64(weft_vf64 x) { return (weft_vf64)_mm_sqrt_pd((__m128d)x); }
-#elif defined(__ARM_NEON) && defined(__aarch64__)
+#elif defined(WEFT_NEON)
 WEFT_FN weft_vf32 weft_sqrt_vf32(weft_vf32 x) { return (weft_vf32)vsqrtq_f32((float32x4_t)x); }
 WEFT_FN weft_vf64 weft_sqrt_vf64(weft_vf64 x) { return (weft_vf64)vsqrtq_f64((float64x2_t)x); }
 #else
@@ -241,13 +257,13 @@ WEFT_CHOICE(max_f64, double, >=)
 WEFT_CHOICE(min_f64, double, <=)
 
 /* The instruction gives a where one of both is NaN: b is put where it is the NaN. */
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
 #define WEFT_NAN_OF(s, b) _mm512_cmp_p##s##_mask(b, b, _CMP_UNORD_Q)
 #define WEFT_PUT(s, is, b, m) _mm512_mask_mov_p##s(m, is, b)
 #define WEFT_BOTH(name, s, b, a) _mm512_##name##_p##s(b, a)
 typedef __m512 weft_rf32;
 typedef __m512d weft_rf64;
-#elif defined(__AVX__) && WEFT_BYTES == 32
+#elif defined(WEFT_AVX)
 #define WEFT_NAN_OF(s, b) _mm256_cmp_p##s(b, b, _CMP_UNORD_Q)
 #define WEFT_PUT(s, is, b, m) _mm256_blendv_p##s(m, b, is)
 #define WEFT_BOTH(name, s, b, a) _mm256_##name##_p##s(b, a)
@@ -293,8 +309,8 @@ WEFT_FN weft_vf64 weft_select_vf64(weft_vi64 yes, weft_vf64 a, weft_vf64 b)
                 v[i] = join(v[i], v[i + half]); \
         return v[0]; \
     }
-#if defined(__AVX512F__) || (defined(__AVX__) && WEFT_BYTES == 32)
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512) || defined(WEFT_AVX)
+#if defined(WEFT_AVX512)
 #define WEFT_FOLD_BOTH(join) \
     WEFT_FN float weft_fold_##join##_vf32(weft_vf32 v) \
     { \
@@ -332,10 +348,10 @@ WEFT_FOLD(max_vf64, weft_vf64, double, weft_max_f64)
 WEFT_FOLD(min_vf64, weft_vf64, double, weft_min_f64)
 #endif
 /* Sums over lanes add neighbours first; four at a time cost little more than one. */
-#if defined(__AVX512F__) || (defined(__AVX__) && WEFT_BYTES == 32)
+#if defined(WEFT_AVX512) || defined(WEFT_AVX)
 WEFT_FN __m256 weft_half_f32(weft_vf32 v)
 {
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
     return _mm256_add_ps(_mm512_castps512_ps256((__m512)v),
                          _mm512_extractf32x8_ps((__m512)v, 1));
 #else
@@ -345,7 +361,7 @@ WEFT_FN __m256 weft_half_f32(weft_vf32 v)
 
 WEFT_FN __m256d weft_half_f64(weft_vf64 v)
 {
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
     return _mm256_add_pd(_mm512_castpd512_pd256((__m512d)v), _mm512_extractf64x4_pd((__m512d)v, 1));
 #else
     return (__m256d)v;
@@ -604,9 +620,9 @@ WEFT_FN weft_vu16 weft_short_bf16(weft_vf32 v)
 
 WEFT_FN weft_vf32 weft_wide_f16(weft_vu16 h)
 {
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
     return (weft_vf32)_mm512_cvtph_ps((__m256i)h);
-#elif defined(__F16C__) && WEFT_BYTES == 32
+#elif defined(__F16C__) && defined(WEFT_AVX)
     return (weft_vf32)_mm256_cvtph_ps((__m128i)h);
 #else
     const weft_vu32 bits = __builtin_convertvector(h, weft_vu32);
@@ -622,9 +638,9 @@ WEFT_FN weft_vf32 weft_wide_f16(weft_vu16 h)
 
 WEFT_FN weft_vu16 weft_short_f16(weft_vf32 v)
 {
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
     return (weft_vu16)_mm512_cvtps_ph((__m512)weft_one_nan(v), _MM_FROUND_TO_NEAREST_INT);
-#elif defined(__F16C__) && WEFT_BYTES == 32
+#elif defined(__F16C__) && defined(WEFT_AVX)
     return (weft_vu16)_mm256_cvtps_ph((__m256)weft_one_nan(v), _MM_FROUND_TO_NEAREST_INT);
 #else
     const weft_vu32 bits = weft_one_nan(v);
@@ -666,11 +682,11 @@ WEFT_STRIDED(bf16, uint16_t, weft_vf32, weft_from_bf16, weft_to_bf16)
 #define WEFT_MIX(ivec, a, b, ...) __builtin_shuffle(a, b, (ivec){ __VA_ARGS__ })
 #endif
 
-#if defined(__AVX512BW__) && defined(__AVX512VL__)
+#if defined(WEFT_AVX512) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #define WEFT_LOADM_U16(p, m) ((weft_vu16)_mm256_maskz_loadu_epi16(m, p))
 #define WEFT_STOREM_U16(p, v, m) _mm256_mask_storeu_epi16(p, m, (__m256i)(v))
 #else
-#if defined(__AVX512F__)
+#if defined(WEFT_AVX512)
 #define WEFT_HAS_LANE(m, i) ((m) >> (i) & 1)
 #else
 #define WEFT_HAS_LANE(m, i) (m)[i]

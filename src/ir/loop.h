@@ -46,6 +46,22 @@ struct Local { /* a loop's variable, a let or a register */
     int id;
 };
 
+/* The vector machine that loops are for. */
+typedef struct VectorUnit {
+    int lanes[T_COUNT]; /* of a register, by the type of values; 0: this type has none */
+    int registers;
+} VectorUnit;
+/* Lanes of f32 and of f64, as an initializer; integers and literals are as wide as f64. */
+#define VECTOR_LANES(f32, f64) \
+    { [T_i64] = (f64), [T_real] = (f64), [T_f32] = (f32), [T_f64] = (f64) }
+/* How many values a register holds of what elements of a type are when loaded; at least 1. */
+static inline int lanes_of(const VectorUnit *u, Type type)
+{
+    int n = u->lanes[ir_type[type].value];
+
+    return n > 1 ? n : 1;
+}
+
 struct Node { /* members of one size stand together: trees are most of a compiler's memory */
     const char *label; /* of the statement it came from; or NULL */
     const char *why;   /* of a phase: why it is not parallel; NULL: it is, or no pass has said */

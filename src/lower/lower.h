@@ -108,10 +108,11 @@ void lower_combine(Kernel *);
  * one. */
 void lower_fuse_rows(Kernel *);
 
-/* registers/accumulate.c: sums are kept in registers while a loop adds to them, in `registers`
- * vectors of so many bytes, out of `all` that there are. */
+/* registers/accumulate.c: sums are kept in registers while a loop adds to them, in `registers` of
+ * those that the machine has. */
 typedef struct LowerTile {
-    int bytes, registers, all;
+    const VectorUnit *unit;
+    int registers;
     int rows, columns; /* of a tile, where they are said; 0: as lower_shape finds them */
     int sweep;         /* entries of a tile of lower_factor; 0: there is none */
 } LowerTile;
@@ -136,8 +137,8 @@ void lower_accumulate_outer(Kernel *);
 void lower_init_stores(Kernel *);
 
 /* lanes/batch.c: numbers that iterations of a phase compute one by one, before vector loops, are
- * computed for as many at once as so many bytes hold.  After lower_init_stores. */
-void lower_batch(Kernel *, int bytes);
+ * computed for as many at once as a register has lanes.  After lower_init_stores. */
+void lower_batch(Kernel *, const VectorUnit *);
 
 /* registers/block_rows.c: of loops inside a vector loop whose iterations share operands, several
  * run at a time. */
@@ -155,17 +156,17 @@ void lower_init_registers(Kernel *);
  * then the next; with `pack` from copies of the rows that they gather, laid out in this order. */
 void lower_panel(Kernel *, int width, bool pack);
 
-/* lanes/vectorize.c: marks the innermost loops whose elements lie side by side, for registers of
- * so many bytes; multiplies what is the same in all lanes before what is not. */
-void lower_vectorize(Kernel *, int bytes);
+/* lanes/vectorize.c: marks the innermost loops whose elements lie side by side, for the lanes of
+ * the machine; multiplies what is the same in all lanes before what is not. */
+void lower_vectorize(Kernel *, const VectorUnit *);
 
 /* fuse/straight.c: straight-line phases over the same range become one, where each iteration
  * touches elements of its own. */
 void lower_fuse_straight(Kernel *);
 
 /* lanes/vectorize_outer.c: straight-line phases whose iterations have rows of their own run
- * several at a time, in registers of so many bytes. */
-void lower_vectorize_outer(Kernel *, int bytes);
+ * several at a time, one a lane. */
+void lower_vectorize_outer(Kernel *, const VectorUnit *);
 
 /* memory/prefetch_gathers.c: rows that a vector loop gathers are asked for before their turn, so
  * that about this many bytes are on their way; 0: not at all. */
@@ -184,8 +185,8 @@ void lower_stream(Kernel *, int64_t bytes);
 void lower_jam(Kernel *, int registers);
 
 /* finish/compensate.c: sums over entries add up what rounding takes from them, too; phases over
- * whole arrays are for registers of so many bytes.  Before lower_cse. */
-void lower_compensate(Kernel *, int bytes);
+ * whole arrays run in the lanes of the machine.  Before lower_cse. */
+void lower_compensate(Kernel *, const VectorUnit *);
 
 /* finish/cse.c: what is used twice, or does not change in an innermost loop, gets a name.  Last. */
 void lower_cse(Kernel *);

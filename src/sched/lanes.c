@@ -38,7 +38,7 @@ static Expr *same(Prog *p, Expr *e, void *ctx)
     return e;
 }
 
-static Node *fit(Prog *p, Node *n, int bytes)
+static Node *fit(Prog *p, Node *n, const VectorUnit *unit)
 {
     Node c = *n;
     Nodes body = { 0 };
@@ -47,10 +47,10 @@ static Node *fit(Prog *p, Node *n, int bytes)
 
     if (n->kind != N_FOR || n->lanes <= 1) {
         for (int i = 0; i < n->nbody; i++)
-            step_append(p, &body, fit(p, n->body[i], bytes));
+            step_append(p, &body, fit(p, n->body[i], unit));
         return n->nbody > 0 ? step_with_body(p, n, body.node, body.n) : n;
     }
-    lanes = bytes / (int)ir_type[type_of(n) == T_none ? T_f32 : type_of(n)].bytes;
+    lanes = lanes_of(unit, type_of(n) == T_none ? T_f32 : type_of(n));
     if (lanes == n->lanes)
         return n;
     c.regs = n->lanes * (n->regs > 1 ? n->regs : 1) / lanes;
@@ -59,12 +59,12 @@ static Node *fit(Prog *p, Node *n, int bytes)
     return loop_rewrite(p, relaned(p, &c, lanes, &memo), same, NULL, &memo);
 }
 
-void step_fit_lanes(Prog *p, int bytes)
+void step_fit_lanes(Prog *p, const VectorUnit *unit)
 {
     Node **phase = arena_copy(p->arena, p->phase, (size_t)p->nphase * sizeof *phase);
 
     for (int i = 0; i < p->nphase; i++)
         if (phase[i]->scheduled)
-            phase[i] = fit(p, phase[i], bytes);
+            phase[i] = fit(p, phase[i], unit);
     p->phase = phase;
 }

@@ -19,11 +19,12 @@ const SchedInfo sched_step[SCHED_STEPS] = {
     { "compensate", "1: sums over entries add up what rounding takes from them", 0, 1 },
 };
 
-/* Half of the registers: the others hold what is multiplied.  Long ones fill eight lines sooner,
- * and more at a time gain nothing. */
-Sched sched_default(int registers, int bytes)
+enum { MOST_SUMS = 128 }; /* f32: eight cache lines; more at a time gain nothing */
+
+/* Half of the registers: the others hold what is multiplied. */
+Sched sched_default(const VectorUnit *unit)
 {
-    int half = registers / 2, most = 512 / (bytes > 0 ? bytes : 32);
+    int half = unit->registers / 2, most = MOST_SUMS / lanes_of(unit, T_f32);
 
     return (Sched){ .step = { [SCHED_TILE] = half < most ? half : most,
                               [SCHED_AHEAD] = 4096,

@@ -7,7 +7,7 @@
 #ifndef WEFT_SCHED_H
 #define WEFT_SCHED_H
 
-#include "base/base.h"
+#include "ir/loop.h"
 
 /* sched.c: steps and their numbers. */
 typedef enum SchedStep {
@@ -33,8 +33,8 @@ typedef struct SchedInfo {
 } SchedInfo;
 extern const SchedInfo sched_step[SCHED_STEPS];
 
-/* What is done when nothing else is said, with so many vector registers of so many bytes. */
-Sched sched_default(int registers, int bytes);
+/* What is done when nothing else is said, for this vector machine. */
+Sched sched_default(const VectorUnit *);
 /* Changes what the text mentions: "tile 8; panel 64; split c.k 16".  The schedule points into the
  * text if there are steps in it.  Throws ST_ARG. */
 void sched_parse(Err *, const char *text, Sched *);

@@ -197,7 +197,7 @@ void step_bind(StepCall *);
 
 /* peel.c: what `split ... tail` leaves to the end: rests of loops become loops of their own. */
 void step_cut_tails(Prog *);
-/* lanes.c: vector loops of scheduled phases, for registers of so many bytes. */
-void step_fit_lanes(Prog *, int bytes);
+/* lanes.c: vector loops of scheduled phases, for the lanes of a machine. */
+void step_fit_lanes(Prog *, const VectorUnit *);
 
 #endif

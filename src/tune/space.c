@@ -44,10 +44,11 @@ static void add_number(TuneSpace *s, TuneDim *d, const char *format, int number)
 static void add_tile(TuneSpace *s, const TuneFacts *f)
 {
     TuneDim *d = add_dim(s, "tile", true);
-    double own = sched_default(f->registers, f->bytes).step[SCHED_TILE], before = 0,
-           most = f->widest > 0 ? ceil(f->widest * fmax(f->element, 4) / f->bytes) : INFINITY;
+    Type type = f->element > ir_type[T_f32].bytes ? T_f64 : T_f32;
+    double own = sched_default(f->unit).step[SCHED_TILE], before = 0,
+           most = f->widest > 0 ? ceil(f->widest / lanes_of(f->unit, type)) : INFINITY;
 
-    for (int n = 1; n <= f->registers - 2; n *= 2) {
+    for (int n = 1; n <= f->unit->registers - 2; n *= 2) {
         double fills = fmin(n, most);
 
         if (fills > before && (fills < fmin(own, most) || fills > fmin(own, most)))
@@ -73,7 +74,7 @@ static void add_panel(TuneSpace *s, const TuneFacts *f)
     TuneDim *d = add_dim(s, "panel", false);
     double most = f->widest > 0 ? f->widest / 2 : 256;
 
-    for (int n = f->bytes / 4 * 2; n <= most && n <= 1024; n *= 2) {
+    for (int n = 2 * lanes_of(f->unit, T_f32); n <= most && n <= 1024; n *= 2) {
         add_number(s, d, "; pack 1", n);
         add_number(s, d, "", n);
     }

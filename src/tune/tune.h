@@ -7,7 +7,7 @@
 #ifndef WEFT_TUNE_H
 #define WEFT_TUNE_H
 
-#include "ir/ir.h"
+#include "ir/loop.h"
 
 /* space.c: the space is a product of dimensions, each a list of pieces of schedule text.  The first
  * piece, "", leaves things as they are by default. */
@@ -48,7 +48,7 @@ typedef struct TuneSteps { /* that can be taken or left, all together */
 } TuneSteps;
 
 typedef struct TuneFacts {
-    int registers, bytes;     /* vector registers, and what one holds */
+    const VectorUnit *unit;
     double widest, element;   /* elements of the longest row that is gathered, 0: not known; and
                                * bytes of one, at least 4 */
     const TuneAxis *axis;     /* whose format can be chosen */

@@ -101,13 +101,27 @@ static const char *schedule_of(Golden *g, const char *options)
     return out.s;
 }
 
+/* --target c:warp: that row of the table; else the machine that golden files are for. */
+static Target target_of(Golden *g, const char *options)
+{
+    const Target avx2 = { .unit = { VECTOR_LANES(8, 4), 16 } }, *found = NULL;
+    const char *name;
+
+    if (names_after(g, options, "--target ", &name, 1) == 0)
+        return avx2;
+    found = api_target_named(name);
+    if (found == NULL)
+        err_throw(g->arena->err, ST_ARG, "there is no target %s", name);
+    return *found;
+}
+
 /* What the program has become after the pass of this name: its phases, or, while it has none, all of
  * it. */
 static void pass_section(Golden *g, const char *options, Text *out)
 {
     Text name = { .arena = g->arena }, all = { .arena = g->arena }, head = { .arena = g->arena };
-    Isa isa = { .bytes = 32, .registers = 16 };
-    Aim aim = api_aim_at(g->arena->err, &isa, schedule_of(g, options));
+    Target target = target_of(g, options);
+    Aim aim = api_aim_at(g->arena->err, &target, schedule_of(g, options));
     Prog *p = checked(g);
 
     text_put(&name, options, strcspn(options, " "));

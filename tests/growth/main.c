@@ -98,8 +98,8 @@ static Prog *front(Clock *c, Arena *a, const char *text, bool gradient)
 /* All passes on one program, in the arena `trees`, where its garbage is collected. */
 static void lower(Clock *c, Arena *a, Arena *trees, const Prog *p, const char *sched)
 {
-    static const Isa isa = { .bytes = 32, .registers = 16 };
-    Aim aim = api_aim_at(a->err, &isa, sched);
+    static const Target target = { .unit = { VECTOR_LANES(8, 4), 16 } };
+    Aim aim = api_aim_at(a->err, &target, sched);
     Text printed = { .arena = a }, text = { .arena = a };
     Kernel k = { 0 };
 
@@ -116,7 +116,7 @@ static void lower(Clock *c, Arena *a, Arena *trees, const Prog *p, const char *s
     start(c, a);
     ir_print(&printed, k.p);
     stop(c, "print after all");
-    emit_c(&text, k.p, k.phase, k.n, "");
+    emit_text(&text, &emit_dialect_c, k.p, k.phase, k.n, "");
     stop(c, "emit");
 }
 

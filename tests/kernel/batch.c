@@ -14,66 +14,77 @@
 
 #if defined(__x86_64__)
 #define AVX2 "-mavx2", "-mfma", "-mf16c",
-enum { AVX2_BYTES = 32 };
+#define AVX2_LANES { 8, 4 }
 #else
 #define AVX2
-enum { AVX2_BYTES = 16 };
+#define AVX2_LANES { 4, 2 }
 #endif
 
 enum { NATIVE = -1 }; /* what this CPU has */
 
-const Target targets[] = {
+const Toolchain toolchains[] = {
     { "cc",
       "the system's compiler",
       NULL,
       { "-O0", AVX2 NULL },
-      AVX2_BYTES,
+      AVX2_LANES,
       5 },
-    { "clang", "clang, which compiles faster", "clang", { "-O0", AVX2 NULL }, AVX2_BYTES, 65 },
-    { "plain", "clang, no vectors but those that every CPU has", "clang", { "-O0", NULL }, 16, 10 },
+    { "clang", "clang, which compiles faster", "clang", { "-O0", AVX2 NULL }, AVX2_LANES, 65 },
+    { "plain",
+      "clang, no vectors but those that every CPU has",
+      "clang",
+      { "-O0", NULL },
+      { 4, 2 },
+      10 },
     { "wide",
       "clang, AVX-512",
       "clang",
       { "-O0", "-mavx512f", "-mavx512vl", "-mavx512dq", "-mavx512bw", "-mfma", "-mf16c", NULL },
-      64,
+      { 16, 8 },
       10 },
     { "fast",
       "optimized for this CPU",
       NULL,
       { "-O3", "-march=native", NULL },
-      NATIVE,
+      { NATIVE },
       0 },
-    { "scalar", "clang, no vectors", "clang", { "-O0", NULL }, 0, 5 },
+    { "scalar", "clang, no vectors", "clang", { "-O0", NULL }, { 1, 1 }, 5 },
     { "halves",
       "clang, the lanes of AVX-512 in two registers of AVX2",
       "clang",
       { "-O0", "-Wno-psabi", "-DWEFT_HALVES", "-mavx2", "-mfma", NULL },
-      64,
+      { 16, 8 },
       5 },
+    { "warp",
+      "clang, 32 lanes of every type: the lanes of c:warp",
+      "clang",
+      { "-O0", "-Wno-psabi", "-DWEFT_WARP=32", NULL },
+      { 32, 32 },
+      10 },
     { "sanitize",
       "under sanitizers",
       NULL,
       { "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", NULL },
-      16,
+      { 4, 2 },
       0 },
     { "race",
       "under the thread sanitizer",
       NULL,
       { "-O1", "-fsanitize=thread", NULL },
-      16,
+      { 4, 2 },
       0 },
-    { NULL, NULL, NULL, { NULL }, 0, 0 },
+    { NULL, NULL, NULL, { NULL }, { 0 }, 0 },
 };
 
-const Target *target_find(const char *name)
+const Toolchain *toolchain_find(const char *name)
 {
-    for (const Target *t = targets; t->name != NULL; t++)
+    for (const Toolchain *t = toolchains; t->name != NULL; t++)
         if (strcmp(t->name, name) == 0)
             return t;
     return NULL;
 }
 
-static bool has_flag(const Target *t, const char *flag)
+static bool has_flag(const Toolchain *t, const char *flag)
 {
     for (int i = 0; t->flag[i] != NULL; i++)
         if (strcmp(t->flag[i], flag) == 0)
@@ -106,16 +117,18 @@ static bool has_avx2(void)
 }
 #endif
 
-static bool has_cpu(const Target *t)
+static bool has_cpu(const Toolchain *t)
 {
     return (!has_flag(t, "-mavx512f") || has_avx512()) && (!has_flag(t, "-mavx2") || has_avx2());
 }
 
-int target_bytes(const Target *t)
+VectorUnit toolchain_unit(const Toolchain *t)
 {
-    if (t->bytes != NATIVE)
-        return t->bytes;
-    return has_avx512() ? 64 : has_avx2() ? 32 : 16;
+    int wide = has_avx512() ? 8 : has_avx2() ? 4 : 2;
+    const VectorUnit native = { VECTOR_LANES(2 * wide, wide), 0 },
+                     said = { VECTOR_LANES(t->lanes[0], t->lanes[1]), 0 };
+
+    return t->lanes[0] == NATIVE ? native : said;
 }
 
 /* Data that round: then a sum of products must round twice, and a function once, as the interpreter
@@ -161,14 +174,14 @@ static int run_compiler(char *const *argv, const char *log)
     return status;
 }
 
-static const char *compiler_of(const Target *t)
+static const char *compiler_of(const Toolchain *t)
 {
     const char *cc = getenv("WEFT_CC");
 
     return t->cc != NULL ? t->cc : cc != NULL && *cc != 0 ? cc : "cc";
 }
 
-bool target_here(const Target *t)
+bool toolchain_here(const Toolchain *t)
 {
     const char *argv[] = { compiler_of(t), "--version", NULL };
 
@@ -176,7 +189,7 @@ bool target_here(const Target *t)
 }
 
 /* What the compiler says is a failure: emitted C is free of warnings under every compiler. */
-static int compile(const Target *t, const char *source, const char *lib, const char *log)
+static int compile(const Toolchain *t, const char *source, const char *lib, const char *log)
 {
     const char *argv[32] = { compiler_of(t), "-std=gnu11", "-ffp-contract=off", "-Wall", "-Wextra",
                              "-shared",      "-fPIC",      "-o",                lib,     source,
@@ -199,7 +212,7 @@ static void read_log(Batch *b, const char *log)
         fclose(f);
 }
 
-Batch batch_load(Arena *a, const Target *t, const Subjects *all)
+Batch batch_load(Arena *a, const Toolchain *t, const Subjects *all)
 {
     char dir[] = "/tmp/weft-kernel-XXXXXX", source[64], lib[64], log[64];
     Batch b = { 0 };

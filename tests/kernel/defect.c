@@ -170,9 +170,9 @@ static void draw(Arena *a, Subjects *all)
 
 /* Whether enough of the planted ones are found.  Many change nothing: what they touch is zero, or
  * nobody reads it. */
-static bool try_defect(Arena *a, const Target *t, const Subjects *sound, int d)
+static bool try_defect(Arena *a, const Toolchain *t, const Subjects *sound, int d)
 {
-    Subjects all = { .bytes = sound->bytes, .plant = defects[d].plant };
+    Subjects all = { .unit = sound->unit, .plant = defects[d].plant };
     int planted, found = 0;
     Batch b;
 
@@ -193,9 +193,9 @@ static bool try_defect(Arena *a, const Target *t, const Subjects *sound, int d)
     return found >= LEAST && 4 * found >= planted;
 }
 
-int defect_test(Arena *a, const Target *t, int *failed)
+int defect_test(Arena *a, const Toolchain *t, int *failed)
 {
-    Subjects sound = { .bytes = target_bytes(t) };
+    Subjects sound = { .unit = toolchain_unit(t) };
     int passed = 0;
 
     draw(a, &sound);

@@ -56,7 +56,7 @@ typedef struct Subject { /* a program with its arrays, and what becomes of it */
 } Subject;
 
 typedef struct Subjects {
-    int bytes;      /* of a vector register */
+    VectorUnit unit; /* its registers: as each subject draws them */
     Rewrite *plant; /* a defect, for all expressions; or NULL */
     Subject *s;
     int n, cap;
@@ -76,23 +76,23 @@ void strides_set(Arena *, Subject *);
 Array strides_spread(Arena *, const Subject *, const Env *, const Buf *, Array packed);
 
 /* batch.c: the C of all subjects in one file, compiled and loaded. */
-typedef struct Target {
+typedef struct Toolchain {
     const char *name, *what;
     const char *cc;      /* NULL: WEFT_CC, or cc */
     const char *flag[8]; /* ends in NULL */
-    int bytes;           /* see target_bytes */
-    int share;           /* of 100 random programs in the suite */
-} Target;
-extern const Target targets[];               /* ends in a NULL name */
-const Target *target_find(const char *name); /* NULL: none */
-int target_bytes(const Target *);            /* of a vector register; 0: no vectors */
-bool target_here(const Target *);            /* the CPU and the compiler are there */
+    int lanes[2];        /* of f32 and f64; see toolchain_unit */
+    int share;           /* random programs of the suite, in hundredths of test_scale(10000) */
+} Toolchain;
+extern const Toolchain toolchains[];                  /* ends in a NULL name */
+const Toolchain *toolchain_find(const char *name); /* NULL: none */
+VectorUnit toolchain_unit(const Toolchain *);      /* one lane: no vectors */
+bool toolchain_here(const Toolchain *);            /* the CPU and the compiler are there */
 
 typedef struct Batch {
     void *lib;
     char message[4000]; /* of the compiler: what it has to say is a failure */
 } Batch;
-Batch batch_load(Arena *, const Target *, const Subjects *);
+Batch batch_load(Arena *, const Toolchain *, const Subjects *);
 void batch_close(Batch *);
 
 /* execute.c: runs a subject's kernel on copies of its arrays.  NULL, or what is wrong. */
@@ -103,7 +103,7 @@ const char *threads_agree(Arena *, const Batch *, const Subject *, const Env *, 
                           const Array *had, int64_t fault);
 
 /* defect.c: planted defects; how many of them were found. */
-int defect_test(Arena *, const Target *, int *failed);
+int defect_test(Arena *, const Toolchain *, int *failed);
 
 /* example.c: a program and its data, as the command in its heading has them; paths are from the
  * program's folder. */

@@ -123,7 +123,7 @@ static void check_subject(Arena *a, Tally *t, const Batch *b, const Subject *s)
         t->passed++;
 }
 
-static void check_batch(Arena *a, Tally *t, const Target *target, const Subjects *all)
+static void check_batch(Arena *a, Tally *t, const Toolchain *target, const Subjects *all)
 {
     double start = now();
     Batch b = batch_load(a, target, all);
@@ -157,11 +157,11 @@ static void fill_file(Arena *a, Subjects *all, const void *from, int i)
 }
 
 /* n programs in one file. */
-static void one_batch(Tally *t, const Target *target, Fill *fill, const void *from, int n)
+static void one_batch(Tally *t, const Toolchain *target, Fill *fill, const void *from, int n)
 {
     Arena a;
     Err err = { 0 };
-    Subjects all = { .bytes = target_bytes(target) };
+    Subjects all = { .unit = toolchain_unit(target) };
     double start = now();
 
     arena_init(&a, &os_libc, &err);
@@ -192,7 +192,7 @@ static void report(const Tally *t)
            t->compiling, t->running);
 }
 
-static void run(Tally *t, const Target *target, int64_t n, uint64_t seed, int batch)
+static void run(Tally *t, const Toolchain *target, int64_t n, uint64_t seed, int batch)
 {
     for (int64_t i = 0; i < n; i += batch) {
         uint64_t first = seed + (uint64_t)i;
@@ -208,11 +208,11 @@ static void run_all(Tally *t)
     int64_t n = test_scale(10000), left = 0;
 
     if (SANITIZED || RACING) {
-        run(t, target_find(RACING ? "race" : "sanitize"), n, seed, 100);
+        run(t, toolchain_find(RACING ? "race" : "sanitize"), n, seed, 100);
         return;
     }
-    for (const Target *x = targets; x->name != NULL; x++) {
-        if (x->share > 0 && !target_here(x)) {
+    for (const Toolchain *x = toolchains; x->name != NULL; x++) {
+        if (x->share > 0 && !toolchain_here(x)) {
             printf("skipped: %s: no such CPU or compiler here\n", x->name);
             left += n * x->share / 100;
         } else if (x->share > 0) {
@@ -220,14 +220,14 @@ static void run_all(Tally *t)
             seed += (uint64_t)(n * x->share / 100);
         }
     }
-    run(t, target_find("cc"), left, seed, BATCH);
+    run(t, toolchain_find("cc"), left, seed, BATCH);
 }
 
 /* Programs with data, in each way to compile them. */
 static void run_variants(Tally *t, char **file, int n)
 {
-    for (const Target *x = targets; x->name != NULL; x++)
-        if (x->share > 0 && target_here(x))
+    for (const Toolchain *x = toolchains; x->name != NULL; x++)
+        if (x->share > 0 && toolchain_here(x))
             one_batch(t, x, fill_file, file, n);
         else if (x->share > 0)
             printf("skipped: %s: no such CPU or compiler here\n", x->name);
@@ -246,7 +246,7 @@ static void run_emitted(Tally *t, int share, char **file, int n)
     t->failed += e.failed;
 }
 
-static void run_defects(Tally *t, const Target *target)
+static void run_defects(Tally *t, const Toolchain *target)
 {
     Arena a;
     Err err = { 0 };
@@ -265,7 +265,7 @@ static void show(uint64_t seed)
 {
     Arena a;
     Err err = { 0 };
-    Subjects all = { .bytes = 32 };
+    Subjects all = { .unit = { VECTOR_LANES(8, 4), 0 } };
 
     arena_init(&a, &os_libc, &err);
     if (CATCH(&err, subject_random(&a, &all, seed)) != ST_OK)
@@ -283,24 +283,25 @@ static int64_t number(int argc, char **argv, int i, int64_t otherwise)
 static bool dispatch(Tally *t, int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "all";
-    const Target *target = target_find(argc > 4 ? argv[4] : RACING ? "race" : SANITIZED ? "sanitize" : "cc");
+    const Toolchain *target =
+        toolchain_find(argc > 4 ? argv[4] : RACING ? "race" : SANITIZED ? "sanitize" : "cc");
 
     if (strcmp(mode, "all") == 0) {
         run_all(t);
     } else if (strcmp(mode, "run") == 0 && target != NULL) {
         run(t, target, number(argc, argv, 2, 100), (uint64_t)number(argc, argv, 3, (int64_t)test_seed()),
             (int)number(argc, argv, 5, 100));
-    } else if (strcmp(mode, "files") == 0 && argc > 3 && target_find(argv[2]) != NULL) {
-        one_batch(t, target_find(argv[2]), fill_file, argv + 3, argc - 3);
+    } else if (strcmp(mode, "files") == 0 && argc > 3 && toolchain_find(argv[2]) != NULL) {
+        one_batch(t, toolchain_find(argv[2]), fill_file, argv + 3, argc - 3);
     } else if (strcmp(mode, "variants") == 0 && argc > 2) {
         run_variants(t, argv + 2, argc - 2);
     } else if (strcmp(mode, "emitted") == 0 && argc > 3) {
         run_emitted(t, (int)number(argc, argv, 2, 1), argv + 3, argc - 3);
     } else if (strcmp(mode, "selftest") == 0) {
-        run_defects(t, target_find("cc"));
+        run_defects(t, toolchain_find("cc"));
     } else {
         fputs(usage, stderr);
-        for (const Target *x = targets; x->name != NULL; x++)
+        for (const Toolchain *x = toolchains; x->name != NULL; x++)
             fprintf(stderr, "  %-10s %s\n", x->name, x->what);
         return false;
     }

@@ -34,9 +34,12 @@ static void narrow(Prog *p, const Env *env)
 static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
 {
     static const int lines[] = { EMIT_PART, 8, EMIT_PART, EMIT_PART, 30, EMIT_PART };
+    VectorUnit unit = all->unit;
+    bool vectors = lanes_of(&unit, T_f32) > 1;
     Kernel *k;
     Text t = { .arena = a };
 
+    unit.registers = 6 << s->seed % 4;
     if (s->seed % 3 != 0)
         narrow(s->prog, data_bind(a, s->in, s->prog));
     strides_set(a, s);
@@ -63,16 +66,15 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
         lower_hash(k);
     }
     if (s->exact || s->tolerance > 0) {
-        LowerTile how = { .bytes = all->bytes,
+        LowerTile how = { .unit = &unit,
                           .registers = 4 << s->seed % 3,
-                          .all = 6 << s->seed % 4,
                           .sweep = (const int[]){ 8, 0, 1, 3 }[s->seed / 4 % 4] };
 
         if (s->seed % 13 != 0)
             lower_fuse_sums(k);
-        if (all->bytes > 0 && s->seed % 29 != 0)
+        if (vectors && s->seed % 29 != 0)
             lower_factor(k, how);
-        if (all->bytes > 0 && s->seed % 17 != 0)
+        if (vectors && s->seed % 17 != 0)
             lower_accumulate(k, how);
         if (s->seed % 29 != 0)
             lower_accumulate_outer(k);
@@ -81,17 +83,17 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
         if (s->seed % 31 != 0)
             lower_init_stores(k);
         if (s->seed % 13 != 0)
-            lower_batch(k, all->bytes);
+            lower_batch(k, &unit);
         if (s->seed % 23 != 0)
             lower_block_rows(k, how);
         lower_panel(k, s->seed % 4 == 1 ? 8 : s->seed % 4 == 2 ? 3 : 0, s->seed % 5 != 0);
-        if (all->bytes > 0)
-            lower_vectorize(k, all->bytes);
+        if (vectors)
+            lower_vectorize(k, &unit);
         if (s->seed % 5 != 1)
             lower_fuse_straight(k);
         lower_combine(k);
-        if (all->bytes > 0 && s->seed % 11 != 1)
-            lower_vectorize_outer(k, all->bytes);
+        if (vectors && s->seed % 11 != 1)
+            lower_vectorize_outer(k, &unit);
         if (s->seed % 7 != 0)
             lower_fuse_rows(k);
         lower_prefetch_gathers(k, s->seed % 2 == 0 ? 4096 : 64);
@@ -102,7 +104,7 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
             lower_jam(k, s->seed % 2 == 0 ? 16 : 32);
     }
     if ((s->exact || s->tolerance > 0) && s->seed % 3 == 2) /* of exact data nothing is lost */
-        lower_compensate(k, all->bytes);
+        lower_compensate(k, &unit);
     lower_cse(k);
     ir_check(s->prog);
     for (int i = 0; i < k->n && all->plant != NULL; i++) {
@@ -110,7 +112,7 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
 
         k->phase[i] = loop_rewrite(s->prog, k->phase[i], all->plant, NULL, &memo);
     }
-    s->kernel = emit_functions_cut(&t, s->prog, k->phase, k->n, prefix,
+    s->kernel = emit_functions_cut(&t, &emit_dialect_c, s->prog, k->phase, k->n, prefix,
                                    lines[s->seed % 6]);
     s->source = t.s;
 }

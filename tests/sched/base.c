@@ -53,7 +53,7 @@ static Data *whole(Arena *a, const Base *b)
 
 bool base_file(Arena *a, const char *path, Base *b)
 {
-    Subjects all = { .bytes = 0 };
+    Subjects all = { .unit = { .registers = 0 } };
 
     example_add(a, &all, path);
     *b = (Base){ .seed = 1, .text = all.s[0].text, .prog = all.s[0].prog, .in = all.s[0].in };
@@ -245,11 +245,11 @@ const char *base_compare(Arena *a, const Base *b, Prog *tree)
 
 const StepTarget *base_target(void)
 {
-    static const Isa isa = { .bytes = 32, .registers = 16 };
+    static const Target machine = { .unit = { VECTOR_LANES(8, 4), 16 } };
     static Aim aim;
     static StepTarget target;
 
-    aim = api_aim(&isa);
+    aim = api_aim(&machine);
     target = api_step_target(&aim);
     return &target;
 }

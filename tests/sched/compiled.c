@@ -11,14 +11,18 @@
 /* The rest of the pipeline. */
 static void lower(Arena *a, const Chain *c, const Subjects *all, Subject *s)
 {
-    Isa isa = { .bytes = all->bytes, .registers = 16 };
-    Aim aim = api_aim(&isa);
+    Target target = { .unit = all->unit };
+    Aim aim;
     Text t = { .arena = a }, prefix = { .arena = a };
-    Kernel *k = api_passes(c->prog, &aim);
+    Kernel *k;
 
+    target.unit.registers = 16;
+    aim = api_aim(&target);
+    k = api_passes(c->prog, &aim);
     text_f(&prefix, "k%d", all->n);
     s->prog = c->prog;
-    s->kernel = emit_functions_cut(&t, s->prog, k->phase, k->n, prefix.s, EMIT_PART);
+    s->kernel = emit_functions_cut(&t, &emit_dialect_c, s->prog, k->phase, k->n, prefix.s,
+                                   EMIT_PART);
     s->source = t.s;
 }
 

@@ -125,7 +125,7 @@ typedef struct Compile {
     Err err;
 } Compile;
 
-static void check_batch(Compile *c, const Target *target)
+static void check_batch(Compile *c, const Toolchain *target)
 {
     Batch b = batch_load(&c->arena, target, &c->all);
 
@@ -166,9 +166,9 @@ static void add_chains(Compile *c, uint64_t seed, int most)
 }
 
 /* So many chains; 0: the rows of the table of fixed programs. */
-static uint64_t one_batch(Tally *t, const Target *target, int n, uint64_t seed)
+static uint64_t one_batch(Tally *t, const Toolchain *target, int n, uint64_t seed)
 {
-    Compile c = { .t = t, .all = { .bytes = target_bytes(target) } };
+    Compile c = { .t = t, .all = { .unit = toolchain_unit(target) } };
 
     arena_init(&c.arena, &os_libc, &c.err);
     if (n == 0 && CATCH(&c.err, fixed_add(&c.arena, &c.all, seed)) != ST_OK) {
@@ -195,13 +195,13 @@ static void compiled(Tally *t, int64_t n, uint64_t seed)
     static const char *const name[] = { "clang", "wide", "plain", "cc" };
     int64_t before = t->passed, quarter = (n + 3) / 4; /* few chains meet every target too */
 
-    one_batch(t, target_find("cc"), 0, seed); /* the table's own */
+    one_batch(t, toolchain_find("cc"), 0, seed); /* the table's own */
     for (int k = 0; n > 0; k++) {
-        const Target *target = target_find(name[k % 4]);
+        const Toolchain *target = toolchain_find(name[k % 4]);
         int64_t most = quarter < BATCH ? quarter : BATCH;
         int some = (int)(n < most ? n : most);
 
-        target = target_here(target) ? target : target_find("cc");
+        target = toolchain_here(target) ? target : toolchain_find("cc");
         seed = one_batch(t, target, some, seed);
         n -= some;
     }

@@ -180,13 +180,14 @@ static bool is_for_us(const Run *r, const Pass *s)
     return r->t->exact || (s->flags & PASS_REORDERS) == 0;
 }
 
-static Aim aim_of(const Run *r, Isa *isa)
+static Aim aim_of(const Run *r, Target *target)
 {
     uint64_t seed = r->t->seed;
+    int wide = 2 << seed % 3; /* lanes of f64 */
     Aim aim;
 
-    *isa = (Isa){ .bytes = 16 << seed % 3, .registers = 16 << seed % 2 };
-    aim = api_aim(isa);
+    *target = (Target){ .unit = { VECTOR_LANES(2 * wide, wide), 16 << seed % 2 } };
+    aim = api_aim(target);
     aim.sched.step[SCHED_PANEL] = seed % 5 < 2 ? 3 + 5 * (int)(seed % 2) : 0;
     aim.sched.step[SCHED_STREAM] = seed % 2 == 0;
     aim.sched.step[SCHED_PACK] = seed % 3 != 0;
@@ -200,8 +201,8 @@ static void passes(Run *r, Plant plant)
 {
     Prog *p = ir_copy(r->a, r->t->prog);
     Kernel k = { .p = p };
-    Isa isa;
-    Aim aim = aim_of(r, &isa);
+    Target target;
+    Aim aim = aim_of(r, &target);
 
     for (const Pass *s = api_pass; s->name != NULL && r->f.bad == NULL; s++) {
         r->f.after = s->name;
@@ -222,8 +223,8 @@ static void passes_without(Run *r, const Pass *skipped, const Pass *defect)
 {
     Prog *p = ir_copy(r->a, r->t->prog);
     Kernel k = { .p = p };
-    Isa isa;
-    Aim aim = aim_of(r, &isa);
+    Target target;
+    Aim aim = aim_of(r, &target);
 
     if (skipped != NULL)
         aim.skip |= (uint64_t)1 << (skipped - api_pass);

@@ -14,6 +14,9 @@ typedef struct RowsCase {
     bool gone; /* the array */
 } RowsCase;
 
+/* Eight lanes of f32 in 16 registers. */
+#define ROWS_UNIT (&(const VectorUnit){ VECTOR_LANES(8, 4), 16 })
+
 typedef void RowsPass(Kernel *, LowerTile);
 
 static inline Kernel rows_kernel(Bed *b, const char *head, const char *body)

@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+#define AVX2 (&(const VectorUnit){ VECTOR_LANES(8, 4), 16 })
+
 typedef struct Bed {
     Err err;
     Arena arena;
@@ -223,7 +225,7 @@ TEST(functions_are_not_free)
             s = shape_of(&b, t.s);
             CHECK_NEAR(s.calls[c][wide], 4, 0);
             CHECK(cost_estimate(&s, &b.m, 1).compute >= 4e-9 / b.m.call[c][wide][COST_ONE]);
-            CHECK(cost_loops(&s, &b.m, &(CostLoops){ .bytes = 32 }, 1) >=
+            CHECK(cost_loops(&s, &b.m, &(CostLoops){ .unit = AVX2 }, 1) >=
                   4e-9 / b.m.call[c][wide][COST_ONE]);
         }
     {
@@ -321,7 +323,7 @@ TEST(hints_pay_where_a_table_is_far)
 {
     Bed b;
     CostShape s;
-    CostLoops l = { .bytes = 32, .registers = 8, .ahead = 16 };
+    CostLoops l = { .unit = AVX2, .registers = 8, .ahead = 16 };
     double asked;
 
     bed_open(&b);

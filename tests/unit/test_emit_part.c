@@ -74,7 +74,7 @@ static int longest_of(int outer, int inner)
 
     bed_open(&b, program_of(outer, inner));
     out.arena = &b.arena;
-    emit_functions_cut(&out, b.prog, b.prog->phase, b.prog->nphase, "p", LINES);
+    emit_functions_cut(&out, &emit_dialect_c, b.prog, b.prog->phase, b.prog->nphase, "p", LINES);
     n = longest(out.s);
     bed_close(&b);
     return n;

@@ -248,7 +248,7 @@ static void apply_and_run(Bed *b, const char *spec)
 {
     Prog *p = ir_copy(&b->arena, b->prog), *low;
     Env *want = env_of(b, b->prog, NULL), *got;
-    const Isa *isa;
+    const Target *target;
     Aim aim;
     static weft_ctx *ctx;
 
@@ -260,8 +260,8 @@ static void apply_and_run(Bed *b, const char *spec)
     interp_run(&b->arena, p, got);
     check_outputs(b, want, got, "format");
     ctx = ctx == NULL ? weft_ctx_new() : ctx;
-    isa = api_find_isa(ctx, "c:avx2");
-    aim = api_aim(isa);
+    target = api_find_target(ctx, "c:avx2");
+    aim = api_aim(target);
     low = ir_copy(&b->arena, p);
     api_passes(low, &aim);
     got = env_of(b, low, NULL);

@@ -79,14 +79,14 @@ static bool is_gone(const char *body, LowerTile how)
 
 TEST(rows_are_made_in_sweeps_where_nothing_else_reads_them)
 {
-    LowerTile how = { .bytes = 32, .registers = 8, .all = 16, .sweep = 8 };
+    LowerTile how = { .unit = ROWS_UNIT, .registers = 8, .sweep = 8 };
 
     rows_check(lower_factor, HEAD, made, sizeof made / sizeof *made, how);
 }
 
 TEST(rows_stay_where_tiles_of_them_are_large)
 {
-    LowerTile how = { .bytes = 32, .registers = 8, .all = 16 };
+    LowerTile how = { .unit = ROWS_UNIT, .registers = 8 };
 
     CHECK(!is_gone(made[0].body, how));
     how.sweep = LOWER_ROWS;

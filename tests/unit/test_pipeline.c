@@ -61,8 +61,8 @@ TEST(a_pass_behind_one_that_needs_it_is_found)
 
 TEST(a_pass_that_runs_too_early_is_refused)
 {
-    Isa isa = { .bytes = 32, .registers = 16 };
-    Aim aim = api_aim(&isa);
+    Target target = { .unit = { VECTOR_LANES(8, 4), 16 } };
+    Aim aim = api_aim(&target);
     jmp_buf trap;
     struct weft_ctx *c;
 

@@ -59,8 +59,9 @@ TEST(what_is_printed_reads_back)
     Bed b;
 
     bed_open(&b);
-    for (int bytes = 16; bytes <= 64; bytes *= 2) {
-        Sched d = sched_default(bytes < 64 ? 16 : 32, bytes), s;
+    for (int lanes = 4; lanes <= 16; lanes *= 2) {
+        const VectorUnit unit = { VECTOR_LANES(lanes, lanes / 2), lanes < 16 ? 16 : 32 };
+        Sched d = sched_default(&unit), s;
 
         memset(&s, 0xff, sizeof s);
         CHECK_EQ(CATCH(&b.err, sched_parse(&b.err, printed(&b, &d), &s)), ST_OK);

@@ -131,7 +131,8 @@ static bool tell(void *user, const TuneTold *t)
 
 static const TuneAsk ask = { &world, tree, predict };
 static const TuneDo act = { &world, build, check, time_it, drop, now, tell };
-static const TuneFacts facts = { .registers = 16, .bytes = 32, .widest = 128 };
+static const VectorUnit avx2 = { VECTOR_LANES(8, 4), 16 }, avx512 = { VECTOR_LANES(16, 8), 32 };
+static const TuneFacts facts = { .unit = &avx2, .widest = 128 };
 
 static void begin(World w)
 {
@@ -217,8 +218,8 @@ TEST(a_program_that_cannot_be_lowered_has_one_point)
 
 TEST(tiles_are_no_wider_than_rows)
 {
-    const TuneFacts narrow = { .registers = 32, .bytes = 64, .widest = 32 },
-                    wide = { .registers = 32, .bytes = 64, .widest = 200, .element = 8 };
+    const TuneFacts narrow = { .unit = &avx512, .widest = 32 },
+                    wide = { .unit = &avx512, .widest = 200, .element = 8 };
     TuneSpace s;
 
     begin((World){ 0 });
@@ -234,7 +235,7 @@ TEST(each_family_gets_its_chance)
 {
     const char *format[] = { "bsr(4,4)", "ell(0)", "sell(8, 128)", "hyb(1, 3)", NULL };
     const TuneAxis axis = { "E", format };
-    const TuneFacts f = { .registers = 16, .bytes = 32, .widest = 128, .axis = &axis, .naxis = 1 };
+    const TuneFacts f = { .unit = &avx2, .widest = 128, .axis = &axis, .naxis = 1 };
     TuneSpace s;
     TuneFound found;
     bool met[5] = { false };
@@ -280,7 +281,7 @@ TEST(formats_are_a_dimension_of_each_axis)
 {
     const char *format[] = { "bsr(4,4)", "ell", NULL };
     const TuneAxis axis[] = { { "E", format }, { "F", format } };
-    TuneFacts f = { .registers = 16, .bytes = 32, .widest = 128, .axis = axis, .naxis = 2 };
+    TuneFacts f = { .unit = &avx2, .widest = 128, .axis = axis, .naxis = 2 };
     TuneSpace s;
     bool both = false;
 

@@ -105,7 +105,7 @@ static void lower_all(Kernel *k, LowerTile how)
 
 TEST(rows_are_used_where_they_are_made)
 {
-    LowerTile how = { .bytes = 32, .registers = 8, .all = 16, .sweep = 8 };
+    LowerTile how = { .unit = ROWS_UNIT, .registers = 8, .sweep = 8 };
 
     rows_check(lower_all, HEAD, cases, sizeof cases / sizeof *cases, how);
     how.sweep = 0;
@@ -142,7 +142,7 @@ static bool is_tiled(const char *body, LowerTile how)
 
 TEST(arrays_of_an_entry_become_those_of_a_tile)
 {
-    LowerTile how = { .bytes = 32, .registers = 8, .all = 16, .sweep = 8 };
+    LowerTile how = { .unit = ROWS_UNIT, .registers = 8, .sweep = 8 };
 
     CHECK(is_tiled(BEGIN ADD SUM, how));
     CHECK(is_tiled(BEGIN ADD SUM "        for u in 0..8\n            O[e * 8 + u] += X[u]\n", how));
@@ -162,7 +162,7 @@ TEST(arrays_of_an_entry_become_those_of_a_tile)
 
 TEST(tiles_of_wide_rows_have_fewer_entries)
 {
-    LowerTile how = { .bytes = 32, .registers = 8, .all = 16, .sweep = LOWER_ROWS };
+    LowerTile how = { .unit = ROWS_UNIT, .registers = 8, .sweep = LOWER_ROWS };
     const char *body =
         "phase a for x in 0..size(E)\n    for y in 0..4096\n        W[x, y] = 0.0\n"
         ROWS "        for u in 0..4096\n            W[e, u] += X[E.j[e], u]\n"

@@ -136,7 +136,7 @@ double lower_factor_turns(const Segments *s, const Node *n)
 {
     bool known = n->lo->op == OP_int && n->hi->op == OP_int;
     int64_t trips = known ? n->hi->i - n->lo->i : USUAL_TRIPS;
-    int64_t lanes = s->how.bytes / ir_type[lower_factor_type(n)].bytes;
+    int64_t lanes = lanes_of(s->how.unit, lower_factor_type(n));
 
     return (double)((trips + lanes - 1) / lanes);
 }
@@ -259,7 +259,7 @@ int lower_factor_lanes(const Group *g)
         for (int k = 0; k < g->path[i]->nmoving; k++)
             if (!lower_can_step(g->s->p, g->path[i]->moving[k], n->local, type))
                 return 0;
-    return fill_windows(g, n) ? g->s->how.bytes / ir_type[type].bytes : 0;
+    return fill_windows(g, n) ? lanes_of(g->s->how.unit, type) : 0;
 }
 
 /* A value that the loop does not change, as a local. */
@@ -429,8 +429,8 @@ static bool stays(const Group *g)
     for (int i = 0; i < path->f.n; i++)
         stores += path->f.sum[i].moves;
     return g->n == 1 && g->cost + stores >= path->before &&
-           (g->lanes == 0 || lower_in_lanes(g->s->p, path->loop, g->s->how.bytes) != NULL ||
-            lower_over_lanes(g->s->p, path->loop, g->s->how.bytes) != NULL);
+           (g->lanes == 0 || lower_in_lanes(g->s->p, path->loop, g->s->how.unit) != NULL ||
+            lower_over_lanes(g->s->p, path->loop, g->s->how.unit) != NULL);
 }
 
 /* Whether the loop adds to the same elements in each iteration of the one around it. */

@@ -89,8 +89,8 @@ static bool take_use(const Tiles *t, int at, Use *u)
         reads = reads || lower_touches(p, n, t->old[k]);
     moves = lower_mentions(p, sum->out, t->loop->local);
     u->in_lanes = !moves;
-    u->vector = moves ? lower_over_lanes(p, n, t->s->how.bytes)
-                      : lower_in_lanes(p, n, t->s->how.bytes);
+    u->vector = moves ? lower_over_lanes(p, n, t->s->how.unit)
+                      : lower_in_lanes(p, n, t->s->how.unit);
     return reads && u->vector != NULL;
 }
 
@@ -212,7 +212,7 @@ static Node *by_rows(const Tiles *t, const Use *u, const Node *rows, int many)
     Node v = *u->vector, loop = *rows, entries = *t->loop;
     const Node *sum = v.body[0];
     NodeList body = { 0 }, inner = { 0 }, after = { 0 }, all = { 0 };
-    int fit = t->s->how.all * SUMS / OF_ALL / many;
+    int fit = t->s->how.unit->registers * SUMS / OF_ALL / many;
 
     for (int r = 0; r < many; r++) {
         Expr *row = lower_add(p, lower_mul(p, loop_use(p, rows->local), ir_int(p, many)),

@@ -61,7 +61,7 @@ static bool take_nest(const Kernel *k, const Node *rows, LowerTile how, Recomput
     if (depth == 0 || !is_plain_loop(k->p, n) || n->body[0]->kind != N_STORE ||
         n->body[0]->op != A_ADD || n->body[0]->nat > 0 || n->body[0]->out->op != OP_cell)
         return false;
-    m->column = lower_in_lanes(k->p, n, how.bytes);
+    m->column = lower_in_lanes(k->p, n, how.unit);
     m->buf = n->body[0]->out->buf;
     m->row = rows->local;
     ir_visit(k->p, n->body[0]->value, see_input, &in, &met);
@@ -312,7 +312,7 @@ static Node *store(const Making *g, AssignOp op, Expr *out, Expr *value)
 
 static int registers_of(const Making *g, int rows)
 {
-    int fit = g->t->s->how.all * SUMS / OF_ALL / rows;
+    int fit = g->t->s->how.unit->registers * SUMS / OF_ALL / rows;
 
     return fit < 1 ? 1 : fit > MOST_REGISTERS ? MOST_REGISTERS : fit;
 }

@@ -79,12 +79,15 @@ static int new_sums(Sweep *w, const Path *path)
 /* Registers that a line of each sum takes; sums that fit. */
 static int line_of(const Sweep *w)
 {
-    return LINE > w->s->how.bytes ? LINE / w->s->how.bytes : 1;
+    Type type = lower_factor_type(w->path[0].loop);
+    int line = LINE / ir_type[type].bytes, lanes = lanes_of(w->s->how.unit, type);
+
+    return line > lanes ? line / lanes : 1;
 }
 
 static int fitting(const Sweep *w)
 {
-    int fit = w->s->how.all * SUMS / OF_ALL / line_of(w);
+    int fit = w->s->how.unit->registers * SUMS / OF_ALL / line_of(w);
 
     return fit > 0 ? fit : 1;
 }
@@ -218,7 +221,7 @@ static void put_hints(Sweep *w, const Path *path, NodeList *to)
 static int registers_of(const Sweep *w, const Group *g)
 {
     const Node *n = g->path[0]->loop;
-    int fit = w->s->how.all * SUMS / OF_ALL / g->parts;
+    int fit = w->s->how.unit->registers * SUMS / OF_ALL / g->parts;
     int64_t turns = (int64_t)lower_factor_turns(w->s, n);
 
     return lower_power_below(turns < fit ? turns : fit);

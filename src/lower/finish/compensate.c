@@ -23,7 +23,7 @@ typedef struct Added { /* an array that is added to again */
 
 typedef struct Sums {
     Kernel *k;
-    int bytes; /* of a register */
+    const VectorUnit *unit;
     const Node *phase;
     Added *added;
     int n, cap, nlocal;
@@ -377,7 +377,7 @@ static Node *everywhere(const Sums *s, const Added *a, bool add)
                                      .lo = ir_int(p, 0),
                                      .hi = all },
                             &body);
-    lanes = s->bytes > 0 ? lower_in_lanes(p, phase, s->bytes) : NULL;
+    lanes = lower_in_lanes(p, phase, s->unit);
     return lanes != NULL ? lanes : phase;
 }
 
@@ -455,10 +455,10 @@ static void compensate(Sums *s, Node *phase, NodeList *out)
             lower_append(p, out, everywhere(s, &s->added[i], true));
 }
 
-void lower_compensate(Kernel *k, int bytes)
+void lower_compensate(Kernel *k, const VectorUnit *unit)
 {
     Prog *p = k->p;
-    Sums s = { .k = k, .bytes = bytes, .nlocal = p->nlocal };
+    Sums s = { .k = k, .unit = unit, .nlocal = p->nlocal };
     NodeList out = { 0 };
 
     s.depth = arena_array(p->arena, p->nlocal + 1, sizeof *s.depth);

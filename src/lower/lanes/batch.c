@@ -245,9 +245,9 @@ static Node *in_batches(Batch *b)
     return lower_with_body(p, &outer, &body);
 }
 
-void lower_batch(Kernel *k, int bytes)
+void lower_batch(Kernel *k, const VectorUnit *unit)
 {
-    for (int i = 0; i < k->n && bytes > 0; i++) {
+    for (int i = 0; i < k->n; i++) {
         const Node *n = k->phase[i];
         Batch b = { .p = k->p, .phase = n, .type = type_of(n) };
 
@@ -255,7 +255,7 @@ void lower_batch(Kernel *k, int bytes)
             n->lo != ir_int(k->p, 0) || b.type == T_none || !has_vectors(n) ||
             stored_by(n) == NULL || loop_balance(n) != NULL)
             continue;
-        b.lanes = bytes / ir_type[b.type].bytes;
+        b.lanes = lanes_of(unit, b.type);
         if (b.lanes > 1 && find_lets(&b))
             k->phase[i] = in_batches(&b);
     }

@@ -85,13 +85,13 @@ static bool can_turn(Prog *p, const Node *n)
     return can;
 }
 
-Node *lower_transposed_copy(Prog *p, const Node *n, int bytes)
+Node *lower_transposed_copy(Prog *p, const Node *n, const VectorUnit *unit)
 {
     Node *all = is_short(n) && is_copy(p, n->body[0]) ? written_out(p, n, n->body[0]) : NULL;
 
     if (all == NULL || !can_turn(p, all))
         return NULL;
     all->how = FOR_VECTOR;
-    all->lanes = bytes / ir_type[all->body[0]->out->buf->type].bytes;
+    all->lanes = lanes_of(unit, all->body[0]->out->buf->type);
     return all;
 }

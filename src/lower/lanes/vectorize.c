@@ -113,18 +113,18 @@ static Expr *scalars_first(Prog *p, Expr *e, void *ctx)
     return e;
 }
 
-static Node *with_lanes(Prog *p, const Node *n, int bytes, int step)
+static Node *with_lanes(Prog *p, const Node *n, const VectorUnit *unit, int step)
 {
     Lanes l = { .p = p, .v = n->local };
     Memo memo = { 0 };
     Node c;
 
     if (n->kind != N_FOR || n->lanes > 1 || !can_be_vector_loop(&l, n, step) ||
-        (step == 1 && !are_apart(p, n)))
+        lanes_of(unit, l.type) <= 1 || (step == 1 && !are_apart(p, n)))
         return NULL;
     c = *loop_rewrite(p, loop_node(p, n), scalars_first, &l, &memo);
     c.how = n->how == FOR_PARALLEL ? FOR_PARALLEL : FOR_VECTOR;
-    c.lanes = bytes / ir_type[l.type].bytes;
+    c.lanes = lanes_of(unit, l.type);
     return loop_node(p, &c);
 }
 
@@ -155,51 +155,51 @@ bool lower_can_step(Prog *p, Expr *e, Local *v, Type type)
     return can_step(&l, e);
 }
 
-Node *lower_in_lanes(Prog *p, const Node *n, int bytes)
+Node *lower_in_lanes(Prog *p, const Node *n, const VectorUnit *unit)
 {
-    return with_lanes(p, n, bytes, 1);
+    return with_lanes(p, n, unit, 1);
 }
 
-Node *lower_over_lanes(Prog *p, const Node *n, int bytes)
+Node *lower_over_lanes(Prog *p, const Node *n, const VectorUnit *unit)
 {
-    return with_lanes(p, n, bytes, 0);
+    return with_lanes(p, n, unit, 0);
 }
 
 /* Of a loop that has lanes already: whether they are as many as a register holds. */
-static bool has_right_lanes(const Node *n, int lanes, int bytes)
+static bool has_right_lanes(const Node *n, int lanes, const VectorUnit *unit)
 {
-    bool right = n->kind == N_STORE && lanes * ir_type[n->out->type].bytes == bytes;
+    bool right = n->kind == N_STORE && lanes == lanes_of(unit, (Type)n->out->type);
 
     for (int i = 0; i < n->nbody && !right; i++)
-        right = has_right_lanes(n->body[i], lanes, bytes);
+        right = has_right_lanes(n->body[i], lanes, unit);
     return right;
 }
 
-static Node *vectors(Prog *p, Node *n, int bytes)
+static Node *vectors(Prog *p, Node *n, const VectorUnit *unit)
 {
     Node c = *n, *v;
     NodeList body = { 0 };
 
     if (n->kind == N_FOR && n->lanes > 1) {
-        if (!has_right_lanes(n, n->lanes, bytes)) {
+        if (!has_right_lanes(n, n->lanes, unit)) {
             c.lanes = c.regs = 1;
             c.how = n->how == FOR_VECTOR ? FOR_SERIAL : n->how;
         }
         return loop_node(p, &c);
     }
-    v = lower_in_lanes(p, n, bytes);
+    v = lower_in_lanes(p, n, unit);
     if (v == NULL)
-        v = lower_transposed_copy(p, n, bytes);
+        v = lower_transposed_copy(p, n, unit);
     if (v != NULL)
         return v;
     for (int i = 0; i < n->nbody; i++)
-        lower_append(p, &body, vectors(p, n->body[i], bytes));
+        lower_append(p, &body, vectors(p, n->body[i], unit));
     return lower_with_body(p, n, &body);
 }
 
-void lower_vectorize(Kernel *k, int bytes)
+void lower_vectorize(Kernel *k, const VectorUnit *unit)
 {
     for (int i = 0; i < k->n; i++)
-        k->phase[i] = vectors(k->p, k->phase[i], bytes);
+        k->phase[i] = vectors(k->p, k->phase[i], unit);
     lower_done(k, k->p->stage);
 }

@@ -190,7 +190,7 @@ static bool can_be_items(Items *t)
     return true;
 }
 
-void lower_vectorize_outer(Kernel *k, int bytes)
+void lower_vectorize_outer(Kernel *k, const VectorUnit *unit)
 {
     for (int i = 0; i < k->n; i++) {
         Items t = { .p = k->p, .phase = k->phase[i] };
@@ -198,7 +198,7 @@ void lower_vectorize_outer(Kernel *k, int bytes)
 
         if (!can_be_items(&t))
             continue;
-        c.lanes = bytes / ir_type[t.type].bytes;
+        c.lanes = lanes_of(unit, t.type);
         if (c.lanes > 1 && pays(&t, c.lanes))
             k->phase[i] = loop_node(k->p, &c);
     }

@@ -93,13 +93,13 @@ static Node *through_register(Tile *t, Unit *u, const Node *store)
 /* An innermost loop of sums: in lanes, over lanes, or one by one. */
 static bool innermost(Tile *t, const Node *n, Unit *u)
 {
-    Node *in = lower_in_lanes(t->p, n, t->how.bytes), *over = NULL;
+    Node *in = lower_in_lanes(t->p, n, t->how.unit), *over = NULL;
     NodeList sum = { 0 };
     Memo memo = { 0 };
 
     *u = (Unit){ .vector = in };
     if (in == NULL) {
-        over = lower_over_lanes(t->p, n, t->how.bytes);
+        over = lower_over_lanes(t->p, n, t->how.unit);
         n = over != NULL ? over : n;
         for (int i = 0; i < n->nbody; i++)
             if (lower_uses(t->p, n->body[i]->out, n->local, &memo) ||

@@ -134,7 +134,7 @@ LowerShape lower_shape(Prog *p, const Node *vector, const Node *rows, LowerTile 
         for (int c = 1; c <= MOST_VECTORS && c <= m; c++) {
             Cost cost = cost_of(&s, n, m, r, c);
 
-            if (fits(&s, r, c, how.all) && is_better(cost, least) &&
+            if (fits(&s, r, c, how.unit->registers) && is_better(cost, least) &&
                 (n < MANY || (r & (r - 1)) == 0)) {
                 least = cost;
                 best = (LowerShape){ r, c };

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Dialects, a row each.  The prelude of a dialect defines the names that all texts have in common:
+ * vector types, loads, stores, folds, checked integers.  A row has what a prelude cannot define:
+ * keywords and their order. */
+#include "emit/emit.h"
+
+const Dialect emit_dialect_c = {
+    .name = "c",
+    .prelude = emit_simd_h,
+    .type = { [T_none] = "int64_t",
+              [T_bool] = "int",
+              [T_i32] = "int32_t",
+              [T_i64] = "int64_t",
+              [T_real] = "double",
+              [T_f16] = "uint16_t",
+              [T_bf16] = "uint16_t",
+              [T_f32] = "float",
+              [T_f64] = "double" },
+    .array = " *restrict ",
+    .constant = "static const ",
+    .own = "_Alignas(64) ",
+    .entry = "int64_t ",
+    .entry_args = "(WEFT_ARGS)",
+    .part = "WEFT_PART int64_t ",
+    .part_args = "(WEFT_DATA, ",
+    .prefetch = "__builtin_prefetch(&",
+    .near = ");",
+    .far = ", 0, 2);",
+    .guard = { "\n#if WEFT_BYTES != ", "\n#error \"this text is for ", "\"\n#endif\n" },
+};
