@@ -28,11 +28,11 @@ for command in "emit -t c:avx2" "print --after cse"; do
 done
 
 try "a name that is no pass" 2 weft run --skip lunch $product
-err "weft: --skip wants the name of a pass after it, not lunch; the passes are formats, transpose,"
+err "weft: --skip wants the name of a pass after it, not lunch; the passes are formats, products,"
 try "no name" 2 weft run $product --skip
 err "not nothing; the passes are"
 try "a pass that kernels need" 1 weft run -t c --skip flatten $product
-err "no kernel can do without pass flatten; these can be skipped: transpose, unroll,"
+err "no kernel can do without pass flatten; these can be skipped: products, transpose,"
 try "a bad name in the environment" 1 env WEFT_SKIP=jam,lunch "$WEFT" run -t c $product
 err "there is no pass lunch; these can be skipped:"
 

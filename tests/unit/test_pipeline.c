@@ -118,7 +118,7 @@ static void refuses(const char *names, const char *part)
     }
     ctx->err.trap = NULL;
     CHECK_HAS(ctx->err.msg, part);
-    CHECK_HAS(ctx->err.msg, "these can be skipped: transpose, unroll, ");
+    CHECK_HAS(ctx->err.msg, "these can be skipped: products, transpose, ");
     arena_free(&ctx->scratch); /* as the end of a call does */
     close_prog();
 }
