@@ -105,7 +105,7 @@ class Product:
                 for i, j, k, mode, w, a in self.paths]
         words = {"in1": self.irreps[0], "in2": self.irreps[1], "out": self.irreps[2],
                  "paths": ", ".join(rows), **self.settings}
-        return "tp; " + "; ".join(f"{k}={v}" for k, v in words.items())
+        return "tp; empty=zeros; " + "; ".join(f"{k}={v}" for k, v in words.items())
 
     def weight_slices(self):
         """Of each path that has weights."""

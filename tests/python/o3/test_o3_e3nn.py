@@ -137,7 +137,7 @@ def test_named_forms_are_those_of_e3nn():
                 if name == "elementwise" and o3.Irreps(a).num_irreps != o3.Irreps(b).num_irreps:
                     continue
                 module = cls(a, b, None if keep is None else [ir for _, ir in o3.Irreps(keep)])
-                program = weft.Program.o3(f"{name}; in1={a}; in2={b}; type=f64" +
+                program = weft.Program.o3(f"{name}; in1={a}; in2={b}; type=f64; empty=zeros" +
                                           (f"; keep={keep}" if keep else ""))
                 run_both(program, module,
                          [module.irreps_in1, module.irreps_in2, module.irreps_out],
@@ -146,7 +146,7 @@ def test_named_forms_are_those_of_e3nn():
         for norm in ("component", "norm"):
             module = o3.FullyConnectedTensorProduct(a, b, out, internal_weights=False,
                                                     irrep_normalization=norm)
-            program = weft.Program.o3(f"connected; in1={a}; in2={b}; out={out}; type=f64; norm={norm}")
+            program = weft.Program.o3(f"connected; in1={a}; in2={b}; out={out}; type=f64; norm={norm}; empty=zeros")
             run_both(program, module, [o3.Irreps(i) for i in (a, b, out)],
                      {"type": "f64", "weights": "shared"})
 
@@ -159,7 +159,7 @@ def test_squares_are_those_of_e3nn(norm):
             if out:
                 options["internal_weights"] = False
             module = o3.TensorSquare(a, out, **options)
-            program = weft.Program.o3(f"square; in1={a}; type=f64; norm={norm}" +
+            program = weft.Program.o3(f"square; in1={a}; type=f64; norm={norm}; empty=zeros" +
                                       (f"; out={out}" if out else ""))
             run_both(program, module, [module.irreps_in1, module.irreps_in2, module.irreps_out],
                      {"type": "f64", "weights": "shared"}, inputs=1)
@@ -186,7 +186,7 @@ def test_linear_layers_are_those_of_e3nn():
                                shared_weights=not item)
             program = weft.Program.o3(
                 f"linear; in1={a}; out={b}; type=f64; bias={'yes' if bias else 'no'}; layout={layout};"
-                f" path_norm={norm}; weights={'item' if item else 'shared'}")
+                f" path_norm={norm}; weights={'item' if item else 'shared'}; empty=zeros")
             rows = (3,) if item else ()
             x = rng.standard_normal((3, irreps[0].dim))
             wt = rng.standard_normal((*rows, module.weight_numel))
