@@ -138,7 +138,7 @@ def test_only_what_is_wanted_is_computed():
 
 
 def test_a_product_without_paths_is_0():
-    layer = weft.Product("2x0e", "0e", "0o", mode="uvw", weights="shared")
+    layer = weft.Product("2x0e", "0e", "0o", mode="uvw", weights="shared", empty="zeros")
     x, y, w = (np.ones(s, np.float32) for s in ((3, 2), (3, 1), 0))
     given = (x, y) if layer.weight_numel == 0 and "Wt" not in layer._args else (x, y, w)
     z = layer(*given)

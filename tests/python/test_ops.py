@@ -423,7 +423,7 @@ ONES = {"b": np.ones((25, 6), np.float32), "x": np.ones((30, 6), np.float32)}
     (lambda: weft.spmm(A.astype(np.int64), ONES["b"]), r"A: expected elements of float16.*got int64"),
     (lambda: weft.spmv(A, ONES["b"]), r"X: expected shape \(25\), or \(batch, 25\) with batch=True, got \(25, 6\)"),
     (lambda: weft.spmm(A.tolil(), ONES["b"]), r"A: expected a matrix in format csr, csc or coo, got lil"),
-    (lambda: weft.spmm(A.toarray(), ONES["b"]), r"A: expected a SciPy matrix.*got an array of float32"),
+    (lambda: weft.spmm(A.toarray(), ONES["b"]), r"A: expected a weft.Graph, .*a SciPy matrix.*got an array of float32"),
     (lambda: weft.spmm((A.indptr, A.indices), ONES["b"]), r"A: expected \(indptr, indices, data, shape\)"),
     (lambda: weft.spmm((A.indptr, A.indices, None, A.shape), ONES["b"]), r"A: expected values, got none"),
     (lambda: weft.spmm((A.indptr, A.indices, A.data, 30), ONES["b"]), r"A: shape: expected two sizes, got 30"),

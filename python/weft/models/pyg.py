@@ -99,6 +99,7 @@ def _attend(op: str, inside: int, heads: int, f: int) -> Tuple[float, float]:
     table = _zeros(_NODES, scored)
     theirs = (_seconds(f"u_add_v:edges:f={scored}", {**rows, "U": table, "V": table})
               + _seconds(f"softmax:heads:heads={heads}", {"E.start": rows["E.start"], "S": _zeros(n, heads)})
+              + _seconds(f"copy_u:edges:f={heads * f}", {**rows, "U": wide.reshape(_NODES, -1)})  # times attention
               + _messages(heads * f, ""))
     dense = _dense(inside, heads * f)
     slope = np.float32(0.2).reshape(())

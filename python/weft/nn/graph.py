@@ -19,6 +19,7 @@ from .. import _check, _edges, _message
 from .._graph import Graph
 from .._lib import ArgumentError
 from .._sparse import bad, describe
+from .._torch_ad import is_traced
 
 __all__ = ["GATConv", "GATv2Conv", "GCNConv", "RGCNConv", "SAGEConv"]
 
@@ -80,7 +81,9 @@ def linear(channels: int, out_channels: int, bias: bool = True, init: Any = None
 
 
 def _is_plain(*tensors: Tensor) -> bool:
-    """Whether torch allows writing one of them from the others: of one type, no transform of functions."""
+    """Whether torch allows writing one of them from the others: of one type, no transform of functions, no trace."""
+    if is_traced():
+        return False
     wrapped = torch._C._functorch.is_functorch_wrapped_tensor
     return all(x.dtype == tensors[0].dtype and not wrapped(x) for x in tensors)
 
