@@ -1,75 +1,175 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * From coordinates to loops: each pass takes a checked program or a tree and gives a new tree. */
+ * From coordinates to flat loops: the passes of this folder, in the order of the pipeline, under
+ * the rooms that hold them.  Each takes a checked program or tree and gives an equivalent one.  The
+ * heading of a pass's file says what it turns into what; api/pipeline.c has the table of passes. */
 #ifndef WEFT_LOWER_H
 #define WEFT_LOWER_H
 
 #include "ir/loop.h"
 
-/* Sizes that a kernel is run with are below 2^48, so that sums of a few products by small constants
- * fit: larger ones are for the interpreter. */
+/* Sizes of a kernel are below 2^48, so that sums of a few products by small constants fit an i64.
+ * Larger ones are left to the interpreter. */
 enum { LOWER_SIZE_BITS = 48 };
 
-typedef struct Kernel { /* a list of phases, done in order */
+typedef struct Kernel { /* a list of phases, run in order */
     Prog *p;
     Node **phase;
     int n, cap;
-    Node *const *other; /* phases of the program that are not in the list: a pass leaves them */
-    int nother;         /* alone, and may not take an array away from them */
+    Node *const *other; /* phases outside of the list: a pass does not change them, */
+    int nother;         /* and keeps the arrays that they use */
 } Kernel;
 
-/* storage/arrays.c: a structure array that is i32 at run time is read as it is: coordinate k of
- * an axis, or its start array for k < 0.  All others are i64.  To be done before all passes. */
-void lower_narrow(Prog *, Axis *, int k);
+typedef struct LowerTile { /* the machine, and the numbers of a schedule, for register blocking */
+    const VectorUnit *unit;
+    int registers;     /* that sums may take */
+    int rows, columns; /* of a register block; 0: lower_shape chooses */
+    int sweep;         /* entries in a tile of a sweep; 0: no sweeps */
+} LowerTile;
 
-/* An input that is read as it lies in memory: its strides, a number for each interface dimension,
- * or LOWER_ANY for what a run tells by a new size.  To be done before all passes. */
+/* ---- storage: how a caller passes arrays.  These two come before all passes. */
+
+/* A structure array that is i32 at run time: coordinate k of an axis, or its start array for k < 0.
+ * Default: i64. */
+void lower_narrow(Prog *, Axis *, int k);
+/* An input with strides, one for each interface dimension; LOWER_ANY: a new size that a run tells.
+ * Default: contiguous. */
 enum { LOWER_ANY = -1 };
 void lower_strided(Prog *, Buf *, const int64_t *stride, int n);
 
-/* positions/products.c: products of blocks become statements of their own, in the order of tiles;
- * blocks have `least` rows, terms and columns at least.  Changes p's statements: give it a copy. */
+/* ---- positions: statements over coordinates.  The first three change the statements of p, so they
+ * need a copy. */
+
+/* products.c: products of matrix blocks with at least `least` rows, terms and columns become
+ * statements whose loops are ordered for register blocking. */
 enum { LOWER_BLOCK = 16 };
 void lower_products(Prog *p, int64_t least);
-
-/* positions/transpose.c: scatters through a loaded coordinate become sums over the rows of the
- * transpose, which a plan makes.  Changes p's statements: give it a copy. */
+/* transpose.c: scatters through a loaded coordinate become sums over the rows of a transpose, which
+ * the plan makes. */
 void lower_transpose(Prog *p);
-/* What coordinate n of a transpose is: a coordinate of the entry or of its row, whose axis is *of;
- * -1: its position, first, or, where the entries have rows, its row, second. */
+/* The meaning of coordinate n of a transpose: a coordinate of the entry or of its row, whose axis
+ * is *of.  -1: the first is the entry's position; the second, where entries have rows, its row. */
 int lower_carried(const Axis *t, int n, const Axis **of);
-
-/* positions/relayout.c: in sums over entries the last variable of the output runs innermost, and
- * small operands that have another one last are copied before.  Changes p's statements: give it a
- * copy. */
+/* relayout.c: in sums over entries the last variable of the output runs innermost; small operands
+ * that store another one last are copied first. */
 void lower_relayout(Prog *p);
-
-/* positions/statements.c: coordinates become loops over stored entries, each access the position
- * of its element in every interface dimension; searches are `find`, padding and guards are
- * branches, what cannot be proven inside is checked; what is inserted into a built axis is one
- * phase.  Needs a checked program.  Throws ST_LIMIT for what only the interpreter runs. */
+/* statements.c: statements become loops over stored entries, and accesses become positions in each
+ * interface dimension.  Searches are `find`, padding and guards are branches, unproven indices are
+ * checked, and the insertions into a built axis are one phase.  Throws ST_LIMIT for programs that
+ * only the interpreter runs. */
 Kernel *lower_positions(Prog *);
 
-/* constants/unroll.c: loops over constant relations, and those that run once, become
- * straight-line code; what the constant bounds of loops decide is decided.  Loops of scheduled
- * phases stay. */
+/* ---- constants.  unroll.c: loops over constant relations, and loops that run once, become
+ * straight-line code; conditions that constant bounds decide are decided. */
 void lower_unroll(Kernel *);
 
-/* fuse/entries.c: rows that one phase makes for each entry, and others use there, are an array
- * of the iteration of one phase.  Needs stage positions. */
+/* ---- fuse, at stage positions.  entries.c: readers of a per-edge temporary run in the phase that
+ * computes it, and the temporary becomes scratch. */
 void lower_fuse_entries(Kernel *);
 
-/* split/reductions.c: long rows, and sums that all iterations add to, become parts that are
- * combined in order; says of phases that stay serial why.  Needs stage positions. */
+/* ---- split.  reductions.c: long rows, sums that all iterations add to, and scatters become chunks
+ * that are combined in order.  Phases that stay serial get the reason. */
 void lower_split_sums(Kernel *);
 
-/* facts/weight.c: what a plan has to know of a phase whose tree has been freed. */
+/* ---- storage.  flatten.c: each element gets one flat index. */
+void lower_flatten(Kernel *);
+
+/* ---- search. */
+
+/* hoist.c: tests and searches that a loop does not change move in front of it; tests are not
+ * repeated. */
+void lower_hoist(Kernel *);
+/* gallop.c: a search for ascending coordinates starts where the last one ended. */
+void lower_gallop(Kernel *);
+/* hash.c: a search among unordered entries asks a hash table, which the plan fills. */
+void lower_hash(Kernel *);
+Array lower_hash_table(Arena *, const Prog *, const Env *, const Axis *);
+
+/* ---- fuse.  sums.c: phases of sums over the same range, whose iterations add to rows of their
+ * own, become one. */
+void lower_fuse_sums(Kernel *);
+
+/* ---- algebra, edges.  factor.c: innermost loops of sums of products that share elements become
+ * one, with the fewest operations that algebra/draft.c finds.  Entries of a row are processed in
+ * tiles (edges/). */
+void lower_factor(Kernel *, LowerTile);
+
+/* ---- registers. */
+
+/* accumulate.c: sums stay in registers while a loop adds to them. */
+void lower_accumulate(Kernel *, LowerTile);
+/* accumulate_outer.c: the sum of an outer loop stays in a register while the loop runs. */
+void lower_accumulate_outer(Kernel *);
+
+/* ---- init. */
+
+/* registers.c: initial values are placed in the registers that the next phase loads. */
+void lower_init_registers(Kernel *);
+/* stores.c: initial values are placed in the first store to each element. */
+void lower_init_stores(Kernel *);
+
+/* ---- lanes.  batch.c: scalars that iterations compute before their vector loops are computed for
+ * as many iterations at once as there are lanes. */
+void lower_batch(Kernel *, const VectorUnit *);
+
+/* ---- registers. */
+
+/* block_rows.c: rows inside a vector loop that share operands run side by side. */
+void lower_block_rows(Kernel *, LowerTile);
+/* tensor.c: one nest that a schedule names, or a whole phase, as a register block; NULL: it cannot
+ * be one. */
+Node *lower_tensor(Prog *, Node *phase, Node *nest, LowerTile);
+
+/* ---- memory.  panels.c: phases over rows process `width` columns of all rows before the next
+ * ones; with `pack` from copies of the gathered rows in that order. */
+void lower_panel(Kernel *, int width, bool pack);
+
+/* ---- lanes.  vectorize.c: innermost loops whose elements lie side by side run in lanes; factors
+ * that are the same in all lanes are multiplied first. */
+void lower_vectorize(Kernel *, const VectorUnit *);
+
+/* ---- fuse, finish, lanes: the last fusions. */
+
+/* straight.c: straight-line phases over the same range become one. */
+void lower_fuse_straight(Kernel *);
+/* combine.c: the terms of one element of straight-line code are added before its store. */
+void lower_combine(Kernel *);
+/* vectorize_outer.c: iterations of straight-line phases with rows of their own run in lanes. */
+void lower_vectorize_outer(Kernel *, const VectorUnit *);
+/* fuse/rows.c: phases that share rows of a temporary, or long rows of entries, become one. */
+void lower_fuse_rows(Kernel *);
+
+/* ---- memory. */
+
+/* prefetch_gathers.c: gathered rows are prefetched, about `bytes` ahead; 0: not at all. */
+void lower_prefetch_gathers(Kernel *, int bytes);
+/* prefetch_rows.c: pieces of later rows are prefetched, about `bytes` ahead; 0: not at all. */
+void lower_prefetch_rows(Kernel *, int bytes);
+/* stream.c: write-only results use non-temporal stores where the rows that a phase touches have at
+ * least `bytes`; 1: always, 0: never. */
+void lower_stream(Kernel *, int64_t bytes);
+
+/* ---- registers.  jam.c: four iterations with sums over lanes run at a time, or two, as long as
+ * their sums take at most half of the registers. */
+void lower_jam(Kernel *, int registers);
+
+/* ---- finish. */
+
+/* compensate.c: the rounding errors of sums over entries are summed beside them. */
+void lower_compensate(Kernel *, const VectorUnit *);
+/* cse.c: common subexpressions, and values that an innermost loop does not change, are computed
+ * once.  The last pass. */
+void lower_cse(Kernel *);
+
+/* ---- For plans and launches. */
+
+/* facts/weight.c: the loops of a phase and their numbers of stores, which outlive its tree. */
 typedef struct LowerLoop {
     bool loop;      /* false: a branch around loops, which runs once */
     Expr *lo, *hi;  /* of sizes alone; or NULL, and */
     Buf *start;     /* the start array of the entries that it runs over; or NULL */
-    int64_t stores; /* in an iteration, those of `inside` not counted */
+    int64_t stores; /* of an iteration, without those of `inside` */
     struct LowerLoop *inside;
     int n, cap;
 } LowerLoop;
@@ -79,120 +179,16 @@ typedef struct LowerWork {
     Buf **stored;   /* each array that it stores to */
     int nstored, cap;
 } LowerWork;
-/* Of a phase, as objects of `to`, a copy of the program of the phase. */
+/* The work of a phase, with objects of `to`, a copy of the program of the phase. */
 LowerWork lower_note_work(Prog *to, const Node *phase);
-/* Stores in an iteration of a phase, or, where it is balanced, in one of those; about. */
+/* The approximate number of stores of an iteration or, in a balanced phase, of a balanced unit. */
 double lower_weight(Arena *, const Prog *, const Env *, const LowerWork *);
 /* How often a phase of n iterations runs over the rows of its `balance` array.  0: its range is not
- * a multiple of those rows, and the array cannot weigh it. */
+ * a multiple of those rows, so the array cannot weigh it. */
 int64_t lower_rounds(const Prog *, const Env *, const Buf *balance, int64_t n);
 
-/* storage/flatten.c: one flat index an element. */
-void lower_flatten(Kernel *);
-
-/* search/hoist.c: what has been tested is not tested again, and what a loop does not change is
- * tested and searched for before it. */
-void lower_hoist(Kernel *);
-
-/* search/gallop.c: searches for what ascends go on from where they ended.  After lower_hoist. */
-void lower_gallop(Kernel *);
-
-/* search/hash.c: searches among entries in no order ask a table that a plan makes. */
-void lower_hash(Kernel *);
-Array lower_hash_table(Arena *, const Prog *, const Env *, const Axis *); /* that table */
-
-/* finish/combine.c: in straight-line code the terms of one element are added up first, and
- * stored once. */
-void lower_combine(Kernel *);
-/* fuse/rows.c: phases over the same rows that share a temporary's, or long rows of entries, as
- * one. */
-void lower_fuse_rows(Kernel *);
-
-/* registers/accumulate.c: sums are kept in registers while a loop adds to them, in `registers` of
- * those that the machine has. */
-typedef struct LowerTile {
-    const VectorUnit *unit;
-    int registers;
-    int rows, columns; /* of a tile, where they are said; 0: as lower_shape finds them */
-    int sweep;         /* entries of a tile of lower_factor; 0: there is none */
-} LowerTile;
-void lower_accumulate(Kernel *, LowerTile);
-
-/* fuse/sums.c: phases of sums over the same range, whose iterations add to rows of their own, are
- * one. */
-void lower_fuse_sums(Kernel *);
-
-/* algebra/factor.c: innermost loops of sums of products that share elements become one, with as
- * few operations as the model of algebra/draft.c finds, in lanes where elements move by
- * constants.  edges/sweep.c: where entries of a row add to the elements of the row, by tiles of
- * entries. */
-void lower_factor(Kernel *, LowerTile);
-
-/* registers/accumulate_outer.c: what a loop around others adds to one element is a register
- * while it runs. */
-void lower_accumulate_outer(Kernel *);
-
-/* init/stores.c: a phase of first values goes, where the first store of the next one to each
- * element can set it.  After lower_factor. */
-void lower_init_stores(Kernel *);
-
-/* lanes/batch.c: numbers that iterations of a phase compute one by one, before vector loops, are
- * computed for as many at once as a register has lanes.  After lower_init_stores. */
-void lower_batch(Kernel *, const VectorUnit *);
-
-/* registers/block_rows.c: of loops inside a vector loop whose iterations share operands, several
- * run at a time. */
-void lower_block_rows(Kernel *, LowerTile);
-
-/* registers/tensor.c: a nest of a phase, or the whole phase, as one tile of registers: a vector
- * loop around rows that run side by side, and its sums inside.  NULL: it is none. */
-Node *lower_tensor(Prog *, Node *phase, Node *nest, LowerTile);
-
-/* init/registers.c: a phase that gives elements their first values goes, where the next one
- * keeps each in a register. */
-void lower_init_registers(Kernel *);
-
-/* memory/panels.c: phases over rows that are vector loops do so many elements of all rows first,
- * then the next; with `pack` from copies of the rows that they gather, laid out in this order. */
-void lower_panel(Kernel *, int width, bool pack);
-
-/* lanes/vectorize.c: marks the innermost loops whose elements lie side by side, for the lanes of
- * the machine; multiplies what is the same in all lanes before what is not. */
-void lower_vectorize(Kernel *, const VectorUnit *);
-
-/* fuse/straight.c: straight-line phases over the same range become one, where each iteration
- * touches elements of its own. */
-void lower_fuse_straight(Kernel *);
-
-/* lanes/vectorize_outer.c: straight-line phases whose iterations have rows of their own run
- * several at a time, one a lane. */
-void lower_vectorize_outer(Kernel *, const VectorUnit *);
-
-/* memory/prefetch_gathers.c: rows that a vector loop gathers are asked for before their turn, so
- * that about this many bytes are on their way; 0: not at all. */
-void lower_prefetch_gathers(Kernel *, int bytes);
-
-/* memory/prefetch_rows.c: phases that read rows one after the other ask for pieces of rows to
- * come, so that about this many bytes are on their way; 0: not at all. */
-void lower_prefetch_rows(Kernel *, int bytes);
-
-/* memory/stream.c: stores in lanes, of what no phase reads, go past the caches, where all rows
- * that a phase touches are so many bytes; 1: always, 0: never. */
-void lower_stream(Kernel *, int64_t bytes);
-
-/* registers/jam.c: iterations with sums over lanes run four at a time, or two, where their sums
- * take at most half of so many registers. */
-void lower_jam(Kernel *, int registers);
-
-/* finish/compensate.c: sums over entries add up what rounding takes from them, too; phases over
- * whole arrays run in the lanes of the machine.  Before lower_cse. */
-void lower_compensate(Kernel *, const VectorUnit *);
-
-/* finish/cse.c: what is used twice, or does not change in an innermost loop, gets a name.  Last. */
-void lower_cse(Kernel *);
-
-/* storage/arrays.c, too: what a kernel gets for one of its arrays, from the arrays of a program;
- * of outputs and of the kernel's own arrays it is only length and type, data is NULL. */
+/* storage/arrays.c: the array that a kernel gets for one of its buffers, from the arrays of a
+ * program.  Outputs and arrays of the kernel's own have length and type only; data is NULL. */
 Array lower_array(Arena *, const Prog *, const Env *, const Buf *);
 /* The end of the range of a phase. */
 int64_t lower_value(Arena *, const Prog *, const Env *, Expr *extent);
