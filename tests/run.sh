@@ -143,6 +143,7 @@ table() { # what takes longest comes first, so that the two lanes end together
     row structure/plain     full  600 build          "bash tests/structure/plain.sh . $r"
     row structure/repro     long  600 -              "bash tests/structure/repro.sh ."
     row structure/target    full  120 build          "bash tests/structure/target.sh . $r"
+    row structure/pass      full  120 build          "bash tests/structure/pass.sh . $r"
     row structure/install   full  300 build          "bash tests/structure/install.sh . $r"
     row structure/symbols   fast   60 build          "bash tests/structure/symbols.sh . $r/libweft.so"
     row structure/passes    fast   60 build          "bash tests/structure/passes.sh . $r/weft"
