@@ -14,15 +14,6 @@ static bool is_number(const char *s, int64_t *n)
     return num_parse_int(s, strlen(s), n) && *n >= 0;
 }
 
-static bool is_pass(const char *name)
-{
-    const Pass *s = api_pass;
-
-    while (s->name != NULL && strcmp(s->name, name) != 0)
-        s++;
-    return s->name != NULL;
-}
-
 /* The place in the text after item `count`, or, where that is less than 0, after the last step of
  * this name; NULL: there is none.  *pass: of the last step before it that belongs to one. */
 static const char *end_of(const char *text, int64_t count, const char *name, const char **pass)
@@ -55,8 +46,8 @@ const char *api_until(weft_ctx *ctx, const char *where, const char **sched)
 
     if (!is_number(where, &count) && step_named(where, strlen(where)) == NULL)
         return where;
-    end = end_of(*sched, count, where, &pass);
-    if (end == NULL && is_pass(where)) /* a step and a pass may have one name: vectorize */
+    end = end_of(*sched, count, where, &pass); /* a step and a pass may have one name: vectorize */
+    if (end == NULL && api_pass_named(where, strlen(where)) != NULL)
         return where;
     if (end == NULL)
         err_throw(&ctx->err, ST_ARG, count >= 0 ? "the schedule has fewer than %s steps"

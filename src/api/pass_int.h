@@ -54,7 +54,8 @@ typedef struct Pass {
 } Pass;
 
 extern const Pass api_pass[];                        /* the last row has no name */
-const Pass *api_find_pass(Prog *, const char *name); /* throws */
+const Pass *api_pass_named(const char *name, size_t n); /* NULL: there is none */
+const Pass *api_find_pass(Prog *, const char *name);    /* throws */
 /* The first pass of a table, which ends with a row without a name, that needs a property which no
  * earlier one gives; *property becomes its name.  NULL: the order is right. */
 const Pass *api_misplaced(const Pass *table, const char **property);

@@ -285,12 +285,21 @@ Prog *api_trees(weft_ctx *ctx, const Prog *p)
     return ir_copy_alone(&ctx->scratch, &ctx->trees, p);
 }
 
-const Pass *api_find_pass(Prog *p, const char *name)
+const Pass *api_pass_named(const char *name, size_t n)
 {
     for (const Pass *s = api_pass; s->name != NULL; s++)
-        if (strcmp(s->name, name) == 0)
+        if (strlen(s->name) == n && memcmp(s->name, name, n) == 0)
             return s;
-    ir_throw(p, ST_ARG, "there is no pass %s; `weft list passes` shows them", name);
+    return NULL;
+}
+
+const Pass *api_find_pass(Prog *p, const char *name)
+{
+    const Pass *s = api_pass_named(name, strlen(name));
+
+    if (s == NULL)
+        ir_throw(p, ST_ARG, "there is no pass %s; `weft list passes` shows them", name);
+    return s;
 }
 
 static const char *property_name(unsigned bits)
@@ -330,7 +339,7 @@ static _Noreturn void refuse_skip(weft_ctx *ctx, const Pass *s, const char *name
         if (o->flags & PASS_OPTIONAL)
             text_f(&list, "%s%s", list.n > 0 ? ", " : "", o->name);
     err_throw(&ctx->err, ST_ARG, "%s %.*s; these can be skipped: %s",
-              s->name == NULL ? "there is no pass" : "no kernel can do without pass",
+              s == NULL ? "there is no pass" : "no kernel can do without pass",
               n > 40 ? 40 : (int)n, name, list.s);
 }
 
@@ -339,14 +348,13 @@ uint64_t api_skipped(weft_ctx *ctx, const char *names)
     uint64_t skip = 0;
 
     for (; names != NULL && names[strspn(names, ", ")] != 0; names += strcspn(names, ", ")) {
-        const Pass *s = api_pass;
+        const Pass *s;
         size_t n;
 
         names += strspn(names, ", ");
         n = strcspn(names, ", ");
-        while (s->name != NULL && (strlen(s->name) != n || memcmp(s->name, names, n) != 0))
-            s++;
-        if (s->name == NULL || (s->flags & PASS_OPTIONAL) == 0)
+        s = api_pass_named(names, n);
+        if (s == NULL || (s->flags & PASS_OPTIONAL) == 0)
             refuse_skip(ctx, s, names, n);
         skip |= (uint64_t)1 << (s - api_pass);
     }

@@ -19,7 +19,6 @@ done
 try "run without all of them" 0 env WEFT_SKIP="$(echo $optional)" "$WEFT" run -t c $product
 same right
 
-weft emit "$here/examples/spmm.weft" -t c:avx2 >whole
 for command in "emit -t c:avx2" "print --after cse"; do
     weft $command "$here/examples/spmm.weft" >with
     try "$command --skip accumulate" 0 weft --skip accumulate $command "$here/examples/spmm.weft"

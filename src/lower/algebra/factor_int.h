@@ -92,15 +92,16 @@ bool lower_is_recomputed(const Segments *, const Buf *);
  * it goes to the other list. */
 void lower_recompute_rows(const TileOf *, NodeList *body, NodeList *to);
 
-/* edges/sweep.c: the loop, when entries of a row are swept by tiles; false: it is no such loop. */
+/* edges/sweep.c: processes the entries of a row in tiles; false: the loop does not run over the
+ * entries of a row, or its sums do not belong to the row. */
 bool lower_sweep(Segments *, const Node *);
-/* A loop over tiles of so many entries of that loop at most, of about the same length; its body
- * begins with where a tile begins and ends. */
+/* Opens a loop over tiles of at most `most` entries of that loop, of similar length.  Its body
+ * starts with the lets of the first entry of a tile and of the end of the tile. */
 Node lower_open_tiles(Segments *, const Node *, int most, NodeList *body, Local **first,
                       Local **last);
 
-/* edges/consume.c: the loop over entries by tiles, when each entry reads made rows, or has an
- * array that products use; false: it is no such loop. */
+/* edges/consume.c: processes entries in tiles, where each entry reads recomputed rows or has a
+ * scratch row that products use; false: the loop is of another kind. */
 bool lower_consume(Segments *, const Node *);
 
 #endif

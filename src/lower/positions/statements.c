@@ -203,8 +203,7 @@ static bool takes_all(const Stmt *s, const Var *v, const Var **met, int *nmet)
 /* An axis of 0..n, for any n. */
 static bool is_plain(const Axis *a)
 {
-    return a->parent == NULL && a->extent == X_EXPR && a->ncoord == 1 &&
-           a->coord[0].kind == C_IDENT && (a->flags & AX_PADDED) == 0;
+    return a->parent == NULL && ir_is_dense(a) && ir_is_ident(a);
 }
 
 /* The variable whose position is the index of a slot; NULL: the index is something else. */
