@@ -50,8 +50,9 @@ static int version(const Command *c, int argc, char **argv)
 const Command cmd_list = {
     "list",
     "list the types, functions, axes and keywords of the language, passes, steps,"
-    " targets, operators, formats",
-    "usage: weft list [types|functions|axes|keywords|passes|steps|targets|ops|options|formats]\n\n"
+    " targets, operators, formats, the policy",
+    "usage: weft list [types|functions|axes|keywords|passes|steps|targets|ops|options|formats|\n"
+    "                  policy]\n\n"
     "Prints one table, or all of them, one row a line.\n\n"
     "examples:\n"
     "  weft list axes\n"

@@ -105,9 +105,9 @@ typedef void weft_verbose(void *user, const char *line);
 WEFT_API WEFT_MUST weft_status weft_ctx_verbose(weft_ctx *ctx, weft_verbose *fn, void *user);
 
 /* The tables of the library, for help and completion: `what` is "types", "functions", "axes",
- * "keywords", "passes", "steps" (of schedules), "targets", "ops", "options" (of ops) or "formats";
- * NULL lists these names.  Returns row i and, in *note (which may be NULL), a word on it; NULL
- * after the last row. */
+ * "keywords", "passes", "steps" (of schedules), "targets", "ops", "options" (of ops), "formats" or
+ * "policy"; NULL lists these names.  Returns row i and, in *note (which may be NULL), a word on it;
+ * NULL after the last row. */
 WEFT_API const char *weft_list(const char *what, int i, const char **note);
 typedef struct weft_prog weft_prog;
 

@@ -24,7 +24,7 @@ static bool is_compensated(weft_ctx *ctx, const char *text)
 
     if (text != NULL)
         sched_parse(&ctx->err, text, &sched);
-    return sched.step[SCHED_COMPENSATE] != 0;
+    return sched.policy.compensate != 0;
 }
 
 static void need_coordinates(weft_ctx *ctx, const weft_prog *prog, const char *what)

@@ -85,11 +85,18 @@ static Item step_item(int i)
 {
     const Step *s = step_table;
 
-    if (i < SCHED_STEPS)
-        return (Item){ sched_step[i].name, sched_step[i].note };
-    for (i -= SCHED_STEPS; i > 0 && s->name != NULL; i--)
+    if (i < POLICY_NWORD)
+        return (Item){ policy_field[i].name, policy_field[i].note };
+    for (i -= POLICY_NWORD; i > 0 && s->name != NULL; i--)
         s++;
     return (Item){ s->name, s->note };
+}
+
+static Item policy_item(int i)
+{
+    if (i >= POLICY_NFIELD)
+        return (Item){ NULL, NULL };
+    return (Item){ policy_field[i].name, policy_field[i].note };
 }
 
 static Item target_item(int i)
@@ -133,6 +140,7 @@ static const struct {
     { "passes", pass_item },    { "steps", step_item },
     { "targets", target_item }, { "ops", op_item },
     { "options", option_item }, { "formats", format_item },
+    { "policy", policy_item },
 };
 
 const char *weft_list(const char *what, int i, const char **note)

@@ -34,7 +34,7 @@ enum {
     LEAST_TRIES = 4,
     MOST_TRIES = 40,
     SINK = 16,
-    LINE = RUN_LINE / 4,
+    LINE = CACHE_LINE / 4,
     CHAINS = 12,
     STEPS = 400000,
     CALLED = 1024, /* elements of each thread that functions are called for, */

@@ -43,10 +43,10 @@ static bool has_far(Arena *arena, const Prog *p, const Env *env)
 static CostLoops loops_of(const Target *target, const Sched *s)
 {
     return (CostLoops){ .unit = &target->unit,
-                        .registers = s->step[SCHED_TILE],
-                        .ahead = s->step[SCHED_AHEAD],
-                        .panel = s->step[SCHED_PANEL],
-                        .pack = s->step[SCHED_PACK] };
+                        .registers = s->policy.tile,
+                        .ahead = s->policy.ahead,
+                        .panel = s->policy.panel,
+                        .pack = s->policy.pack };
 }
 
 double api_predict(const Target *target, const Sched *s, const CostShape *shape, const Machine *m,
@@ -72,11 +72,11 @@ static Sched pick_panel(const Target *target, const CostShape *shape, const Mach
     Sched s = sched_default(&target->unit), best = s;
     double least = GAIN * api_predict(target, &s, shape, m, threads);
 
-    s.step[SCHED_PACK] = 1;
+    s.policy.pack = 1;
     for (size_t i = 0; i < sizeof width / sizeof *width; i++) {
         double seconds;
 
-        s.step[SCHED_PANEL] = width[i];
+        s.policy.panel = width[i];
         seconds = api_predict(target, &s, shape, m, threads);
         if (seconds < least) {
             least = seconds;
@@ -91,7 +91,7 @@ static Sched pick_ahead(const Target *target, const CostShape *shape, const Mach
 {
     Sched s = sched_default(&target->unit), none = s;
 
-    none.step[SCHED_AHEAD] = 0;
+    none.policy.ahead = 0;
     return api_predict(target, &none, shape, m, threads) <
                    HINTS * api_predict(target, &s, shape, m, threads)
                ? none
@@ -118,11 +118,11 @@ const char *api_pick(weft_ctx *ctx, const Prog *p, const Env *env, int threads, 
     cost_shape(arena, ir_copy(arena, p), env, m, &shape);
     if (pack)
         best = pick_panel(target, &shape, m, threads);
-    if (hot && best.step[SCHED_PANEL] == 0)
+    if (hot && best.policy.panel == 0)
         best = pick_ahead(target, &shape, m, threads);
-    if (best.step[SCHED_PANEL] > 0)
-        text_f(&text, "panel %d; pack 1", best.step[SCHED_PANEL]);
-    else if (best.step[SCHED_AHEAD] != plain.step[SCHED_AHEAD])
-        text_f(&text, "ahead %d", best.step[SCHED_AHEAD]);
+    if (best.policy.panel > 0)
+        text_f(&text, "panel %d; pack 1", best.policy.panel);
+    else if (best.policy.ahead != plain.policy.ahead)
+        text_f(&text, "ahead %d", best.policy.ahead);
     return text.s;
 }

@@ -14,7 +14,7 @@
 static void products(Kernel *k, const Aim *aim)
 {
     if (aim->sched.text == NULL)
-        lower_products(k->p, LOWER_BLOCK);
+        lower_products(k->p, k->p->policy.block);
 }
 
 static void transpose(Kernel *k, const Aim *aim)
@@ -44,8 +44,8 @@ static void take_phases(Kernel *k)
 static LowerTile tile_of(const Aim *aim)
 {
     return (LowerTile){ .unit = &aim->target->unit,
-                        .registers = aim->sched.step[SCHED_TILE],
-                        .sweep = aim->sched.step[SCHED_SWEEP] };
+                        .registers = aim->sched.policy.tile,
+                        .sweep = aim->sched.policy.sweep };
 }
 
 /* A nest that is named gets the registers that it needs, whatever the number for all others. */
@@ -103,7 +103,7 @@ static void batch(Kernel *k, const Aim *aim)
 
 static void panel(Kernel *k, const Aim *aim)
 {
-    lower_panel(k, aim->sched.step[SCHED_PANEL], aim->sched.step[SCHED_PACK]);
+    lower_panel(k, aim->sched.policy.panel, aim->sched.policy.pack);
 }
 
 static void vectorize(Kernel *k, const Aim *aim)
@@ -118,28 +118,28 @@ static void vectorize_outer(Kernel *k, const Aim *aim)
 
 static void prefetch_gathers(Kernel *k, const Aim *aim)
 {
-    lower_prefetch_gathers(k, aim->sched.step[SCHED_AHEAD]);
+    lower_prefetch_gathers(k, aim->sched.policy.ahead);
 }
 
 static void prefetch_rows(Kernel *k, const Aim *aim)
 {
-    lower_prefetch_rows(k, aim->sched.step[SCHED_AHEAD]);
+    lower_prefetch_rows(k, aim->sched.policy.ahead);
 }
 
 static void stream(Kernel *k, const Aim *aim)
 {
-    lower_stream(k, aim->sched.step[SCHED_STREAM]);
+    lower_stream(k, aim->sched.policy.stream);
 }
 
 static void jam(Kernel *k, const Aim *aim)
 {
-    if (aim->sched.step[SCHED_JAM])
-        lower_jam(k, aim->target->unit.registers);
+    if (aim->sched.policy.jam)
+        lower_jam(k);
 }
 
 static void compensate(Kernel *k, const Aim *aim)
 {
-    if (aim->sched.step[SCHED_COMPENSATE])
+    if (aim->sched.policy.compensate)
         lower_compensate(k, &aim->target->unit);
 }
 
@@ -439,6 +439,7 @@ static void check_order(const Pass *s, Prog *p)
 void api_run_pass(const Pass *s, Kernel *k, const Aim *aim)
 {
     k->p->at = (Place){ 0 }; /* what a pass says is of no place in the text */
+    k->p->policy = aim->sched.policy;
     check_order(s, k->p);
     if (is_skipped(s, aim))
         ;

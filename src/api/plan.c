@@ -52,10 +52,10 @@ static void reserve(Arena *arena, Plan *plan, Feed *f, int64_t n, Type type)
 {
     int64_t bytes;
 
-    if (int_mul(n, ir_type[type].bytes, &bytes) || int_add(bytes, RUN_LINE, &bytes))
+    if (int_mul(n, ir_type[type].bytes, &bytes) || int_add(bytes, CACHE_LINE, &bytes))
         err_throw(arena->err, ST_NOMEM, "out of memory: an array of %lld elements", (long long)n);
     f->at = plan->bytes;
-    if (int_add(plan->bytes, bytes - bytes % RUN_LINE, &plan->bytes))
+    if (int_add(plan->bytes, bytes - bytes % CACHE_LINE, &plan->bytes))
         err_throw(arena->err, ST_NOMEM, "out of memory: a plan of more than 2^63 bytes");
 }
 

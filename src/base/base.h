@@ -20,6 +20,9 @@ struct stat;
 
 /* A program to run: in the folder / and a process group of its own, without any other descriptor,
  * its signals as they are by default. */
+/* Bytes.  Arrays of kernels and plans begin at one, and no two threads write to the same. */
+enum { CACHE_LINE = 64 };
+
 enum { OS_TERMINAL = 64 }; /* bytes of the name of a terminal */
 typedef struct OsSpawn {
     const char *path;

@@ -30,8 +30,6 @@
 #define UNASKED 1.15
 #define GAPS 1.15
 
-enum { LINE = 64 };
-
 enum { SHORT = 8 }; /* lanes of f32: two registers of so many, or one of more, start in a cycle */
 
 static double each_cycle(const CostLoops *l)
@@ -48,7 +46,7 @@ static double cycle(const Machine *m, const CostLoops *l)
 
 double cost_rows(const CostShape *s, const Machine *m, double passes, int threads)
 {
-    static const VectorUnit usual = { VECTOR_LANES(SHORT, SHORT / 2), 16 };
+    static const VectorUnit usual = { VECTOR_LANES(SHORT, SHORT / 2), 16, VECTOR_CORE };
 
     return ROW * s->rows * passes * cycle(m, &(CostLoops){ .unit = &usual }) / threads;
 }
@@ -85,7 +83,7 @@ static double entry_cycles(const CostGather *g, const CostLoops *l)
 {
     double w = width(g, l), panels = ceil(g->row / w), slices = slices_of(g, l),
            vectors = w / filled(g, l),
-           loads = vectors / each_cycle(l), hints = l->ahead > 0 ? HINT * w / LINE : 0;
+           loads = vectors / each_cycle(l), hints = l->ahead > 0 ? HINT * w / CACHE_LINE : 0;
 
     if (l->registers == 0) /* what is added to is in memory: a load and a store more each time */
         loads += 2 * vectors;

@@ -9,8 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { LINE = 64 };
-
 typedef struct Walk {
     Arena *arena;
     Prog *p;
@@ -165,10 +163,10 @@ static double alike(const Walk *w, const CostGather *g, const Array *coord)
 /* Reads of short rows that go on where the one before was, or in the next line, come in order. */
 static double count_far(const CostGather *g, const Array *coord)
 {
-    double each = LINE / g->row;
+    double each = CACHE_LINE / g->row;
     int64_t last = -1, n = 0;
 
-    if (g->row >= LINE || coord->data == NULL || coord->n == 0)
+    if (g->row >= CACHE_LINE || coord->data == NULL || coord->n == 0)
         return g->count;
     for (int64_t i = 0; i < coord->n; i++) {
         int64_t at = ir_array_int(coord, i), line = (int64_t)((double)at / each);

@@ -292,7 +292,7 @@ static void emit_winner(Emit *o, const Node *n)
 static bool fills_lines(const Emit *o, const Node *n, Type t)
 {
     return n->stream && !o->masked && (t == T_f32 || t == T_f64) &&
-           o->regs * o->step * ir_type[t].bytes % EMIT_LINE == 0;
+           o->regs * o->step * ir_type[t].bytes % CACHE_LINE == 0;
 }
 
 void emit_pays(Emit *o, const Node *n)
@@ -549,7 +549,7 @@ static void put_headers(Emit *o, Node *const *phase, int n)
 EmitKernel *emit_functions(Text *out, const Dialect *dialect, Prog *p, Node *const *phase, int n,
                            const char *prefix)
 {
-    return emit_functions_cut(out, dialect, p, phase, n, prefix, EMIT_PART);
+    return emit_functions_cut(out, dialect, p, phase, n, prefix, 0);
 }
 
 EmitKernel *emit_functions_cut(Text *out, const Dialect *dialect, Prog *p, Node *const *phase,
@@ -561,7 +561,7 @@ EmitKernel *emit_functions_cut(Text *out, const Dialect *dialect, Prog *p, Node 
                .out = out,
                .k = k,
                .prefix = prefix,
-               .most = most,
+               .most = most > 0 ? most : p->policy.function_lines,
                .regs = 1 };
     Finders f = { .o = &o };
     Memo again = { 0 };

@@ -53,9 +53,8 @@ typedef struct EmitKernel { /* what whoever runs the text has to know */
 EmitKernel *emit_functions(Text *, const Dialect *, Prog *, Node *const *phase, int n,
                            const char *prefix);
 /* The same, with long straight-line code cut into functions of at most so many lines of one
- * operation each: a compiler is done with them sooner.  Shorter ones than EMIT_PART compile no
- * faster, and read more values again. */
-enum { EMIT_PART = 1000 };
+ * operation each (0: as the policy of p says): a compiler is done with them sooner.  Shorter ones
+ * than that compile no faster, and read more values again. */
 EmitKernel *emit_functions_cut(Text *, const Dialect *, Prog *, Node *const *phase, int n,
                                const char *prefix, int most);
 /* Prints the phases as one self-contained file. */

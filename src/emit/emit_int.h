@@ -7,7 +7,7 @@
 
 #include "emit/emit.h"
 
-enum { EMIT_MOST = 32 << 20, EMIT_LINE = 64 }; /* bytes of C; of a cache line */
+enum { EMIT_MOST = 32 << 20 }; /* bytes of C */
 enum { EMIT_INDENT = 16 };                     /* the deepest block that is indented */
 
 typedef struct Places { /* of arrays or counts among a function's arguments */

@@ -438,7 +438,7 @@ static void put_mask(Text *t, const Shape *s, int k)
 /* Element e of a window is lane e / stride of member e % stride. */
 static void put_split(Text *t, const Shape *s)
 {
-    int from[EMIT_LINE], lane[EMIT_LINE];
+    int from[CACHE_LINE], lane[CACHE_LINE];
 
     put_head(t, s, "split", "*", 'o');
     for (int k = 0; k < s->stride; k++) {
@@ -461,7 +461,7 @@ static void put_split(Text *t, const Shape *s)
 
 static void put_join(Text *t, const Shape *s, bool past)
 {
-    int from[EMIT_LINE], lane[EMIT_LINE];
+    int from[CACHE_LINE], lane[CACHE_LINE];
 
     put_head(t, s, past ? "past" : "join", "", 'r');
     text_f(t, "\n    weft_v%s x;", ir_type[s->type].name);

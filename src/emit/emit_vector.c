@@ -407,7 +407,7 @@ void emit_close_carried(Emit *o, Carried c)
 void emit_ahead(Emit *o, const Node *n)
 {
     int bytes = ir_type[n->out->buf->type].bytes * (o->step > 0 ? o->step : 1);
-    int regs = EMIT_LINE / bytes;
+    int regs = CACHE_LINE / bytes;
 
     for (o->reg = 0; o->reg<o->regs; o->reg += regs> 0 ? regs : 1) {
         emit_line(o);

@@ -8,6 +8,7 @@
 #define WEFT_IR_H
 
 #include "base/base.h"
+#include "ir/policy.h"
 
 /* Element types of buffers, and the types of values: bool, i64, real (a literal that takes the
  * precision of what it meets), f32, f64.  In this order a value is promoted to the later type. */
@@ -265,6 +266,7 @@ struct Prog {
      * program, and is not collected. */
     size_t collected;
     unsigned properties; /* of its loops, for who runs the passes */
+    Policy policy;       /* by which passes choose */
 };
 
 enum {

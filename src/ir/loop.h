@@ -50,7 +50,11 @@ struct Local { /* a loop's variable, a let or a register */
 typedef struct VectorUnit {
     int lanes[T_COUNT]; /* of a register, by the type of values; 0: this type has none */
     int registers;
+    int ports, latency; /* multiply-adds that begin in a cycle; cycles that one takes */
+    int cache[3]; /* bytes of caches that are usual for it: the text is the same everywhere */
 } VectorUnit;
+/* The last three, as the cores of all rows have them. */
+#define VECTOR_CORE 2, 4, { 32 << 10, 2 << 20, 32 << 20 }
 /* Lanes of f32 and of f64, as an initializer; integers and literals are as wide as f64. */
 #define VECTOR_LANES(f32, f64) \
     { [T_i64] = (f64), [T_real] = (f64), [T_f32] = (f32), [T_f64] = (f64) }

@@ -5,6 +5,7 @@
  * at the declaration is judged here, where the place is known; check.c judges the whole. */
 #include "ir/ir.h"
 #include "ir/ir_int.h"
+#include "ir/loop.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -172,11 +173,14 @@ void ir_refuse_taken(Prog *p, const Symbol *s)
                                    : "a buffer");
 }
 
+/* A program is for any machine until a target is known. */
 Prog *ir_prog(Arena *arena, const char *name)
 {
+    static const VectorUnit usual = { VECTOR_LANES(4, 2), 16, VECTOR_CORE };
     Prog *p = arena_alloc(arena, sizeof *p);
 
     p->arena = arena;
+    p->policy = policy_for(&usual);
     p->name = ir_new_name(p, name, 0)->name;
     return p;
 }

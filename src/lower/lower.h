@@ -43,7 +43,6 @@ void lower_strided(Prog *, Buf *, const int64_t *stride, int n);
 
 /* products.c: products of matrix blocks with at least `least` rows, terms and columns become
  * statements whose loops are ordered for register blocking. */
-enum { LOWER_BLOCK = 16 };
 void lower_products(Prog *p, int64_t least);
 /* transpose.c: scatters through a loaded coordinate become sums over the rows of a transpose, which
  * the plan makes. */
@@ -152,7 +151,7 @@ void lower_stream(Kernel *, int64_t bytes);
 
 /* ---- registers.  jam.c: four iterations with sums over lanes run at a time, or two, as long as
  * their sums take at most half of the registers. */
-void lower_jam(Kernel *, int registers);
+void lower_jam(Kernel *);
 
 /* ---- finish. */
 

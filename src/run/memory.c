@@ -12,7 +12,7 @@ enum { PAGE = 1 << 21, MANY = 4 }; /* a large page, and how many a block has to 
 
 void *run_alloc(const Os *os, int64_t bytes)
 {
-    const uintptr_t line = bytes >= MANY * PAGE ? PAGE : RUN_LINE;
+    const uintptr_t line = bytes >= MANY * PAGE ? PAGE : CACHE_LINE;
     int64_t whole;
     char *block, *p;
 

@@ -17,7 +17,7 @@ typedef struct Job { /* one phase of one call, on the caller's stack */
     pthread_mutex_t lock; /* to write the two below */
     int64_t fault;
     _Atomic int64_t failed;                  /* the lowest chunk with a fault; none: nchunk */
-    _Alignas(RUN_LINE) _Atomic int64_t next; /* to be handed out; apart, as everyone writes it */
+    _Alignas(CACHE_LINE) _Atomic int64_t next; /* to be handed out; apart, as everyone writes it */
 } Job;
 
 static void note_fault(Job *job, int64_t c, int64_t fault)
@@ -78,9 +78,9 @@ static void run_phase(Pool *pool, Job *job)
 /* The distance of two lanes' scratch memories; true when it does not fit. */
 static bool round_up(int64_t bytes, int64_t *stride)
 {
-    if (int_add(bytes > 0 ? bytes : 0, RUN_LINE - 1, stride))
+    if (int_add(bytes > 0 ? bytes : 0, CACHE_LINE - 1, stride))
         return true;
-    *stride -= *stride % RUN_LINE;
+    *stride -= *stride % CACHE_LINE;
     return false;
 }
 

@@ -153,7 +153,6 @@ void run_count_rows(RunRows *, int64_t part);
 void run_fill_rows(RunRows *);
 
 /* memory.c: blocks that start at a cache line; copies and comparisons by all threads. */
-enum { RUN_LINE = 64 };
 void *run_alloc(const Os *, int64_t bytes); /* NULL when there is no memory, or bytes < 0 */
 void run_free(const Os *, void *);          /* NULL is allowed */
 void run_copy(Pool *, void *to, const void *from, int64_t bytes);

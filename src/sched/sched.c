@@ -6,31 +6,14 @@
 #include "sched/sched.h"
 #include "sched/step.h"
 
+#include <stdio.h>
 #include <string.h>
 
-const SchedInfo sched_step[SCHED_STEPS] = {
-    { "tile", "vector registers that the sums of a loop may take", 0, 64 },
-    { "ahead", "bytes of gathered rows that are on their way at a time; 0: none", 0, 1 << 20 },
-    { "panel", "elements of a row that are done for all rows before the next; 0: all", 0, 1 << 20 },
-    { "pack", "1: the panels of gathered rows are laid out one after the other first", 0, 1 },
-    { "stream", "bytes of rows from which on results go past the caches; 0: never", 0, 1 << 30 },
-    { "jam", "1: sums over lanes run four at a time", 0, 1 },
-    { "sweep", "entries that pass while sums of many products are in registers; 0: one", 0, 64 },
-    { "compensate", "1: sums over entries add up what rounding takes from them", 0, 1 },
-};
+enum { MOST_NAMES = 2000 }; /* bytes of a list of all fields */
 
-enum { MOST_SUMS = 128 }; /* f32: eight cache lines; more at a time gain nothing */
-
-/* Half of the registers: the others hold what is multiplied. */
 Sched sched_default(const VectorUnit *unit)
 {
-    int half = unit->registers / 2, most = MOST_SUMS / lanes_of(unit, T_f32);
-
-    return (Sched){ .step = { [SCHED_TILE] = half < most ? half : most,
-                              [SCHED_AHEAD] = 4096,
-                              [SCHED_STREAM] = 32 << 20,
-                              [SCHED_JAM] = 1,
-                              [SCHED_SWEEP] = 8 } };
+    return (Sched){ .policy = policy_for(unit) };
 }
 
 size_t sched_word(const char *s)
@@ -59,12 +42,17 @@ bool sched_next(const char **text, SchedItem *out)
     return out->n > 0;
 }
 
+/* The field of the policy that a word of schedules stands for; -1: none. */
 static int find_number(const char *word, size_t n)
 {
-    for (int i = 0; i < SCHED_STEPS; i++)
-        if (strlen(sched_step[i].name) == n && memcmp(sched_step[i].name, word, n) == 0)
-            return i;
-    return -1;
+    int i = policy_find(word, n);
+
+    return i < POLICY_NWORD ? i : -1;
+}
+
+static bool is_set(const SchedItem *at)
+{
+    return at->nword == 3 && memcmp(at->s, "set", 3) == 0;
 }
 
 /* What comes after the name. */
@@ -76,28 +64,63 @@ static const char *rest_of(const SchedItem *at)
 /* word number; pack and the like are steps of step.h where loops come after the word */
 bool sched_is_number(const SchedItem *at)
 {
-    return find_number(at->s, at->nword) >= 0 &&
-           (strspn(rest_of(at), "0123456789") > 0 || step_named(at->s, at->nword) == NULL);
+    return is_set(at) ||
+           (find_number(at->s, at->nword) >= 0 &&
+            (strspn(rest_of(at), "0123456789") > 0 || step_named(at->s, at->nword) == NULL));
+}
+
+_Noreturn static void refuse_field(Err *err, const char *name, size_t n)
+{
+    char names[MOST_NAMES];
+    size_t used = 0;
+
+    for (int i = 0; i < POLICY_NFIELD && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
+                                 policy_field[i].name);
+    err_throw(err, ST_ARG, "set %.*s: the policy has no such field; it has %s",
+              n > 40 ? 40 : (int)n, name, names);
+}
+
+/* The field that an item sets; *s is what comes after its name.  -1: it is a step. */
+static int field_of(Err *err, const SchedItem *at, const char **s)
+{
+    const char *name = rest_of(at);
+    size_t n;
+    int i;
+
+    *s = name;
+    if (!sched_is_number(at))
+        return -1;
+    if (!is_set(at))
+        return find_number(at->s, at->nword);
+    n = name < at->s + at->n ? sched_word(name) : 0;
+    i = policy_find(name, n);
+    if (i < 0)
+        refuse_field(err, name, n);
+    *s = name + n + strspn(name + n, " \t\r");
+    return i;
 }
 
 static bool parse_number(Err *err, const SchedItem *at, Sched *out)
 {
-    int i = find_number(at->s, at->nword);
-    const char *s = rest_of(at);
+    const char *s;
+    int i = field_of(err, at, &s);
     size_t digits = strspn(s, "0123456789");
+    const PolicyField *field = &policy_field[i < 0 ? 0 : i];
     int64_t v = 0;
 
-    if (!sched_is_number(at))
+    if (i < 0)
         return false;
-    if (!num_parse_int(s, digits, &v) || v < sched_step[i].least || v > sched_step[i].most)
-        err_throw(err, ST_ARG, "the schedule step %s takes a number from %d to %d",
-                  sched_step[i].name, sched_step[i].least, sched_step[i].most);
+    if (!num_parse_int(s, digits, &v) || v < field->least || v > field->most)
+        err_throw(err, ST_ARG, "the schedule step %s%s takes a number from %d to %d",
+                  is_set(at) ? "set " : "", field->name, field->least, field->most);
     s += digits;
     s += strspn(s, " \t\r");
     if (s < at->s + at->n)
         err_throw(err, ST_ARG, "a `;` stands between schedule steps, not `%.*s`",
                   at->s + at->n - s > 20 ? 20 : (int)(at->s + at->n - s), s);
-    out->step[i] = (int)v;
+    *policy_at(&out->policy, i) = (int)v;
+    out->set[i] = true;
     return true;
 }
 
@@ -120,10 +143,13 @@ void sched_parse(Err *err, const char *text, Sched *out)
 void sched_print(Text *out, const Sched *s)
 {
     const char *text = s->text;
+    Policy copy = s->policy;
     SchedItem at;
 
-    for (int i = 0; i < SCHED_STEPS; i++)
-        text_f(out, "%s%s %d", i > 0 ? "; " : "", sched_step[i].name, s->step[i]);
+    for (int i = 0; i < POLICY_NFIELD; i++)
+        if (i < POLICY_NWORD || s->set[i])
+            text_f(out, "%s%s%s %d", i > 0 ? "; " : "", i < POLICY_NWORD ? "" : "set ",
+                   policy_field[i].name, *policy_at(&copy, i));
     while (text != NULL && sched_next(&text, &at))
         if (!sched_is_number(&at))
             text_f(out, "; %.*s", (int)at.n, at.s);

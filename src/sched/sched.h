@@ -9,34 +9,17 @@
 
 #include "ir/loop.h"
 
-/* sched.c: steps and their numbers. */
-typedef enum SchedStep {
-    SCHED_TILE,  /* vector registers that the sums of a loop may take */
-    SCHED_AHEAD, /* bytes of gathered rows that are on their way at a time */
-    SCHED_PANEL, /* elements of a row that are done for all rows before the next */
-    SCHED_PACK,  /* 1: the panels of gathered rows are laid out one after the other first */
-    SCHED_STREAM, /* bytes of rows from which on results that nothing reads go past the caches */
-    SCHED_JAM,   /* 1: sums over lanes run four at a time */
-    SCHED_SWEEP, /* entries of a row that pass while sums of many products are in registers */
-    SCHED_COMPENSATE, /* 1: sums over entries add up what rounding takes from them */
-    SCHED_STEPS
-} SchedStep;
-
+/* sched.c: the numbers of a schedule, which are fields of the policy, and its steps. */
 typedef struct Sched {
-    int step[SCHED_STEPS];
+    Policy policy;
+    bool set[POLICY_NFIELD]; /* by "set NAME N" */
     const char *text; /* with steps of step.h, which are read from here; NULL: there are none */
 } Sched;
 
-typedef struct SchedInfo {
-    const char *name, *note;
-    int least, most; /* of its number */
-} SchedInfo;
-extern const SchedInfo sched_step[SCHED_STEPS];
-
 /* What is done when nothing else is said, for this vector machine. */
 Sched sched_default(const VectorUnit *);
-/* Changes what the text mentions: "tile 8; panel 64; split c.k 16".  The schedule points into the
- * text if there are steps in it.  Throws ST_ARG. */
+/* Changes what the text mentions: "tile 8; set scratch 4096; split c.k 16".  The schedule points
+ * into the text if there are steps in it.  Throws ST_ARG. */
 void sched_parse(Err *, const char *text, Sched *);
 void sched_print(Text *, const Sched *);
 /* The next step of a text: from its name to its end, which is a `;`, a comment or the end of a
@@ -47,7 +30,7 @@ typedef struct SchedItem {
 } SchedItem;
 bool sched_next(const char **text, SchedItem *);
 size_t sched_word(const char *s); /* how long a word is; what is in braces is one */
-bool sched_is_number(const SchedItem *); /* pack 1 is, pack c B by 16 is not */
+bool sched_is_number(const SchedItem *); /* pack 1 and set scratch 9 are, pack c B by 16 is not */
 /* The text as a program holds it: a step a line, one space between words, no comments. */
 const char *sched_lines(Arena *, const char *text);
 

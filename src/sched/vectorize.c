@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_LANES = 64, MOST_REGISTERS = 64, LINE = 64, NOT_LINEAR = 1 << 30 };
+enum { MOST_LANES = 64, MOST_REGISTERS = 64, NOT_LINEAR = 1 << 30 };
 
 typedef struct Lanes {
     StepCall *call;
@@ -271,7 +271,7 @@ static void vectorize(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     find_type(&l, &n);
     if (l.type == T_none)
         step_refuse(c, "it stores nothing");
-    l.n = how->lanes > 0 ? how->lanes : LINE / ir_type[l.type].bytes;
+    l.n = how->lanes > 0 ? how->lanes : CACHE_LINE / ir_type[l.type].bytes;
     why = dep_race(c->p, c->phase[at->phase], at, true);
     if (why != NULL)
         step_refuse(c, "%s", why);

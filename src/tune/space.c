@@ -45,7 +45,7 @@ static void add_tile(TuneSpace *s, const TuneFacts *f)
 {
     TuneDim *d = add_dim(s, "tile", true);
     Type type = f->element > ir_type[T_f32].bytes ? T_f64 : T_f32;
-    double own = sched_default(f->unit).step[SCHED_TILE], before = 0,
+    double own = sched_default(f->unit).policy.tile, before = 0,
            most = f->widest > 0 ? ceil(f->widest / lanes_of(f->unit, type)) : INFINITY;
 
     for (int n = 1; n <= f->unit->registers - 2; n *= 2) {

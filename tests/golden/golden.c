@@ -104,7 +104,7 @@ static const char *schedule_of(Golden *g, const char *options)
 /* --target c:warp: that row of the table; else the machine that golden files are for. */
 static Target target_of(Golden *g, const char *options)
 {
-    const Target avx2 = { .unit = { VECTOR_LANES(8, 4), 16 } }, *found = NULL;
+    const Target avx2 = { .unit = { VECTOR_LANES(8, 4), 16, VECTOR_CORE } }, *found = NULL;
     const char *name;
 
     if (names_after(g, options, "--target ", &name, 1) == 0)

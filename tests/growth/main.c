@@ -98,7 +98,7 @@ static Prog *front(Clock *c, Arena *a, const char *text, bool gradient)
 /* All passes on one program, in the arena `trees`, where its garbage is collected. */
 static void lower(Clock *c, Arena *a, Arena *trees, const Prog *p, const char *sched)
 {
-    static const Target target = { .unit = { VECTOR_LANES(8, 4), 16 } };
+    static const Target target = { .unit = { VECTOR_LANES(8, 4), 16, VECTOR_CORE } };
     Aim aim = api_aim_at(a->err, &target, sched);
     Text printed = { .arena = a }, text = { .arena = a };
     Kernel k = { 0 };

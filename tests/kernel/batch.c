@@ -125,8 +125,8 @@ static bool has_cpu(const Toolchain *t)
 VectorUnit toolchain_unit(const Toolchain *t)
 {
     int wide = has_avx512() ? 8 : has_avx2() ? 4 : 2;
-    const VectorUnit native = { VECTOR_LANES(2 * wide, wide), 0 },
-                     said = { VECTOR_LANES(t->lanes[0], t->lanes[1]), 0 };
+    const VectorUnit native = { VECTOR_LANES(2 * wide, wide), 0, VECTOR_CORE },
+                     said = { VECTOR_LANES(t->lanes[0], t->lanes[1]), 0, VECTOR_CORE };
 
     return t->lanes[0] == NATIVE ? native : said;
 }

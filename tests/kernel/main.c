@@ -265,7 +265,7 @@ static void show(uint64_t seed)
 {
     Arena a;
     Err err = { 0 };
-    Subjects all = { .unit = { VECTOR_LANES(8, 4), 0 } };
+    Subjects all = { .unit = { VECTOR_LANES(8, 4), 0, VECTOR_CORE } };
 
     arena_init(&a, &os_libc, &err);
     if (CATCH(&err, subject_random(&a, &all, seed)) != ST_OK)

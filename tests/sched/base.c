@@ -245,7 +245,7 @@ const char *base_compare(Arena *a, const Base *b, Prog *tree)
 
 const StepTarget *base_target(void)
 {
-    static const Target machine = { .unit = { VECTOR_LANES(8, 4), 16 } };
+    static const Target machine = { .unit = { VECTOR_LANES(8, 4), 16, VECTOR_CORE } };
     static Aim aim;
     static StepTarget target;
 

@@ -22,7 +22,7 @@ static void lower(Arena *a, const Chain *c, const Subjects *all, Subject *s)
     text_f(&prefix, "k%d", all->n);
     s->prog = c->prog;
     s->kernel = emit_functions_cut(&t, &emit_dialect_c, s->prog, k->phase, k->n, prefix.s,
-                                   EMIT_PART);
+                                   0);
     s->source = t.s;
 }
 

@@ -186,11 +186,11 @@ static Aim aim_of(const Run *r, Target *target)
     int wide = 2 << seed % 3; /* lanes of f64 */
     Aim aim;
 
-    *target = (Target){ .unit = { VECTOR_LANES(2 * wide, wide), 16 << seed % 2 } };
+    *target = (Target){ .unit = { VECTOR_LANES(2 * wide, wide), 16 << seed % 2, VECTOR_CORE } };
     aim = api_aim(target);
-    aim.sched.step[SCHED_PANEL] = seed % 5 < 2 ? 3 + 5 * (int)(seed % 2) : 0;
-    aim.sched.step[SCHED_STREAM] = seed % 2 == 0;
-    aim.sched.step[SCHED_PACK] = seed % 3 != 0;
+    aim.sched.policy.panel = seed % 5 < 2 ? 3 + 5 * (int)(seed % 2) : 0;
+    aim.sched.policy.stream = seed % 2 == 0;
+    aim.sched.policy.pack = seed % 3 != 0;
     for (const Pass *s = api_pass; s->name != NULL; s++)
         if (!is_for_us(r, s))
             aim.skip |= (uint64_t)1 << (s - api_pass);

@@ -24,7 +24,7 @@ part "passes know lanes, not bytes"
 copy=$tmp/tree
 mkdir -p "$copy"
 cp -r "$root/src" "$root/include" "$root/cli" "$copy/"
-row='    { "c:toy", "a machine of 16 lanes", \&emit_dialect_c, KIND_WARP, { VECTOR_LANES(16, 16), 40 }, TARGET_BY_NAME, { "-DWEFT_WARP=16", "-Wno-psabi" } },'
+row='    { "c:toy", "a machine of 16 lanes", \&emit_dialect_c, KIND_WARP, { VECTOR_LANES(16, 16), 40, VECTOR_CORE }, TARGET_BY_NAME, { "-DWEFT_WARP=16", "-Wno-psabi" } },'
 sed -i "s|^    { \"c:warp\",|$row\n&|" "$copy/src/api/target.c"
 changed=$(diff -r "$root/src" "$copy/src" | grep -c '^[<>]')
 [ "$changed" = 1 ] || bad "the toy target took $changed lines"

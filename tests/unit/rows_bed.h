@@ -15,7 +15,7 @@ typedef struct RowsCase {
 } RowsCase;
 
 /* Eight lanes of f32 in 16 registers. */
-#define ROWS_UNIT (&(const VectorUnit){ VECTOR_LANES(8, 4), 16 })
+#define ROWS_UNIT (&(const VectorUnit){ VECTOR_LANES(8, 4), 16, VECTOR_CORE })
 
 typedef void RowsPass(Kernel *, LowerTile);
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#define AVX2 (&(const VectorUnit){ VECTOR_LANES(8, 4), 16 })
+#define AVX2 (&(const VectorUnit){ VECTOR_LANES(8, 4), 16, VECTOR_CORE })
 
 typedef struct Bed {
     Err err;

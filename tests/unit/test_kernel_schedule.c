@@ -291,10 +291,10 @@ TEST(steps_are_listed)
 {
     const char *note;
 
-    for (int i = 0; i < SCHED_STEPS; i++)
-        CHECK_STR(weft_list("steps", i, &note), sched_step[i].name);
+    for (int i = 0; i < POLICY_NWORD; i++)
+        CHECK_STR(weft_list("steps", i, &note), policy_field[i].name);
     for (int i = 0; step_table[i].name != NULL; i++) {
-        CHECK_STR(weft_list("steps", SCHED_STEPS + i, &note), step_table[i].name);
+        CHECK_STR(weft_list("steps", POLICY_NWORD + i, &note), step_table[i].name);
         CHECK_STR(note, step_table[i].note);
         CHECK(strncmp(note, step_table[i].args, strlen(step_table[i].args)) == 0);
     }

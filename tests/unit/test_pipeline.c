@@ -61,7 +61,7 @@ TEST(a_pass_behind_one_that_needs_it_is_found)
 
 TEST(a_pass_that_runs_too_early_is_refused)
 {
-    Target target = { .unit = { VECTOR_LANES(8, 4), 16 } };
+    Target target = { .unit = { VECTOR_LANES(8, 4), 16, VECTOR_CORE } };
     Aim aim = api_aim(&target);
     jmp_buf trap;
     struct weft_ctx *c;

@@ -373,11 +373,11 @@ static int64_t use_scratch(void *const *array, const int64_t *size, int64_t begi
 {
     unsigned char *s = work;
     atomic_int *busy = array[0]; /* by line of the block */
-    uintptr_t line = (uintptr_t)s / RUN_LINE % 4096;
+    uintptr_t line = (uintptr_t)s / CACHE_LINE % 4096;
     int64_t fault = 0;
 
     (void)size, (void)begin, (void)end;
-    if ((uintptr_t)s % RUN_LINE != 0)
+    if ((uintptr_t)s % CACHE_LINE != 0)
         return 1;
     if (busy[line]++ != 0)
         fault = 2; /* two threads in one scratch */
@@ -467,7 +467,7 @@ TEST(blocks_start_at_a_cache_line)
     for (int64_t bytes = 0; bytes < 300; bytes++) {
         void *p = run_alloc(&j.os, bytes);
 
-        CHECK(p != NULL && (uintptr_t)p % RUN_LINE == 0);
+        CHECK(p != NULL && (uintptr_t)p % CACHE_LINE == 0);
         memset(p, 1, (size_t)bytes);
         run_free(&j.os, p);
     }
@@ -516,7 +516,7 @@ TEST(long_blocks_ask_for_large_pages_and_short_ones_do_not)
 
         pages.os.large = note_large;
         p = run_alloc(&pages.os, cases[i].bytes);
-        CHECK(p != NULL && (uintptr_t)p % RUN_LINE == 0);
+        CHECK(p != NULL && (uintptr_t)p % CACHE_LINE == 0);
         CHECK_EQ(pages.calls, cases[i].asked > 0);
         CHECK_EQ(pages.bytes, cases[i].asked);
         if (cases[i].asked > 0)

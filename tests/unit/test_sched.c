@@ -31,11 +31,9 @@ static const char *printed(Bed *b, const Sched *s)
 static void reads_as(const char *text, int tile, int ahead, int panel, int pack, int jam)
 {
     Bed b;
-    Sched s = { .step = { [SCHED_PANEL] = 3 } }, want = { .step = { [SCHED_TILE] = tile,
-                                                    [SCHED_AHEAD] = ahead,
-                                                    [SCHED_PANEL] = panel,
-                                                    [SCHED_PACK] = pack,
-                                                    [SCHED_JAM] = jam } };
+    Sched s = { .policy = { .panel = 3 } },
+          want = { .policy = {
+                       .tile = tile, .ahead = ahead, .panel = panel, .pack = pack, .jam = jam } };
 
     bed_open(&b);
     CHECK_EQ(CATCH(&b.err, sched_parse(&b.err, text, &s)), ST_OK);
@@ -60,13 +58,19 @@ TEST(what_is_printed_reads_back)
 
     bed_open(&b);
     for (int lanes = 4; lanes <= 16; lanes *= 2) {
-        const VectorUnit unit = { VECTOR_LANES(lanes, lanes / 2), lanes < 16 ? 16 : 32 };
+        const VectorUnit unit = { VECTOR_LANES(lanes, lanes / 2), lanes < 16 ? 16 : 32,
+                                  VECTOR_CORE };
         Sched d = sched_default(&unit), s;
 
-        memset(&s, 0xff, sizeof s);
+        memset(&s, 0, sizeof s);
+        memset(&s.policy, 0xff, sizeof s.policy);
+        d.set[POLICY_NWORD] = d.set[POLICY_NFIELD - 1] = true;
         CHECK_EQ(CATCH(&b.err, sched_parse(&b.err, printed(&b, &d), &s)), ST_OK);
-        CHECK(memcmp(d.step, s.step, sizeof s.step) == 0 && s.text == d.text);
-        CHECK_EQ(d.step[SCHED_TILE], 8);
+        for (int i = 0; i < POLICY_NFIELD; i++)
+            CHECK_EQ(*policy_at(&s.policy, i),
+                     i < POLICY_NWORD || d.set[i] ? *policy_at(&d.policy, i) : -1);
+        CHECK(s.text == d.text);
+        CHECK_EQ(d.policy.tile, 8);
     }
     arena_free(&b.arena);
 }
@@ -78,8 +82,8 @@ static int parse(Bed *b, const char *text, Sched *s)
 
 TEST(every_step_has_a_range)
 {
-    for (int i = 0; i < SCHED_STEPS; i++) {
-        const SchedInfo *info = &sched_step[i];
+    for (int i = 0; i < POLICY_NFIELD; i++) {
+        const PolicyField *info = &policy_field[i];
         Bed b;
         Sched s = { .text = NULL };
 
@@ -89,9 +93,9 @@ TEST(every_step_has_a_range)
             Text t = { .arena = &b.arena };
             int v = past < 0 ? info->least : info->most + past;
 
-            text_f(&t, "%s %d", info->name, v);
+            text_f(&t, "%s%s %d", i < POLICY_NWORD ? "" : "set ", info->name, v);
             CHECK_EQ(parse(&b, t.s, &s), past > 0 ? ST_ARG : ST_OK);
-            CHECK_EQ(s.step[i], past > 0 ? info->most : v);
+            CHECK_EQ(*policy_at(&s.policy, i), past > 0 ? info->most : v);
         }
         CHECK_HAS(b.err.msg, info->name);
         CHECK_HAS(b.err.msg, "takes a number from");
@@ -116,6 +120,12 @@ static const struct {
     { "tile 18446744073709551617", "takes a number" },
     { "pack 2", "the schedule step pack takes a number from 0 to 1" },
     { "tile 8 panel 4", "a `;` stands between schedule steps, not `panel 4`" },
+    { "set", "set : the policy has no such field; it has tile, ahead, panel," },
+    { "set scratches 8", "set scratches: the policy has no such field" },
+    { "set scratch", "the schedule step set scratch takes a number from 0 to 262144" },
+    { "set scratch 262145", "takes a number from 0 to 262144" },
+    { "set scratch 8 9", "a `;` stands between schedule steps, not `9`" },
+    { "scratch 8", "there is no schedule step scratch" },
     { "tile 8.5", "not `.5`" },
     { "tile 8, panel 4", "not `, panel 4`" },
     { "an_awfully_long_word_that_goes_on_and_on_and_on_and_on 1",

@@ -8,7 +8,8 @@
 
 TEST(lanes_are_by_the_type_of_values)
 {
-    static const VectorUnit avx2 = { VECTOR_LANES(8, 4), 16 }, warp = { VECTOR_LANES(32, 32), 96 },
+    static const VectorUnit avx2 = { VECTOR_LANES(8, 4), 16, VECTOR_CORE },
+                            warp = { VECTOR_LANES(32, 32), 96, VECTOR_CORE },
                             none = { .registers = 16 };
 
     CHECK_EQ(lanes_of(&avx2, T_f32), 8);
@@ -46,7 +47,7 @@ TEST(every_row_of_the_table_is_whole)
         CHECK(lanes_of(&t->unit, T_f32) >= lanes_of(&t->unit, T_f64));
         CHECK(t->unit.registers >= 16);
         s = sched_default(&t->unit);
-        CHECK(s.step[SCHED_TILE] >= 4 && s.step[SCHED_TILE] <= t->unit.registers / 2);
+        CHECK(s.policy.tile >= 4 && s.policy.tile <= t->unit.registers / 2);
         n++;
     }
     CHECK(n >= 6);

@@ -131,7 +131,8 @@ static bool tell(void *user, const TuneTold *t)
 
 static const TuneAsk ask = { &world, tree, predict };
 static const TuneDo act = { &world, build, check, time_it, drop, now, tell };
-static const VectorUnit avx2 = { VECTOR_LANES(8, 4), 16 }, avx512 = { VECTOR_LANES(16, 8), 32 };
+static const VectorUnit avx2 = { VECTOR_LANES(8, 4), 16, VECTOR_CORE },
+                        avx512 = { VECTOR_LANES(16, 8), 32, VECTOR_CORE };
 static const TuneFacts facts = { .unit = &avx2, .widest = 128 };
 
 static void begin(World w)

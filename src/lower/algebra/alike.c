@@ -9,10 +9,10 @@
 
 #include <string.h>
 
-enum { MOST_LIKE = 16 }; /* loops that read one element */
+enum { LIMIT_LIKE = 16 }; /* loops that read one element */
 
 typedef struct Readers { /* of an element */
-    int path[MOST_LIKE], n;
+    int path[LIMIT_LIKE], n;
     bool common; /* a statement reads it in several loops */
 } Readers;
 
@@ -56,7 +56,7 @@ static void note(Like *l, int path, Expr *e)
     for (int i = 0; i < r->n; i++)
         r->common = r->common ||
                     strcmp(label_of(&l->path[r->path[i]]), label_of(&l->path[path])) == 0;
-    if (r->n == MOST_LIKE)
+    if (r->n == LIMIT_LIKE)
         r->common = true;
     else
         r->path[r->n++] = path;
@@ -107,7 +107,7 @@ static void draft(Segments *s, Path *path)
 static Path with_likes(Like *l, int i, bool *gone)
 {
     Path all = l->path[i], more;
-    int *member = arena_array(l->s->p->arena, (int64_t)all.nmoving * MOST_LIKE, sizeof *member);
+    int *member = arena_array(l->s->p->arena, (int64_t)all.nmoving * LIMIT_LIKE, sizeof *member);
     int n = 0, cost = l->path[i].f.cost, count = likes_of(l, i, member);
 
     for (int m = 0; m < count; m++) {

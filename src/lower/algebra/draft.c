@@ -10,8 +10,7 @@
 
 #include <string.h>
 
-enum { HEADS = 1024, CLASSES = 6 };
-enum { FOLD = 5, SCALAR = 1, KEPT = 16, SPILL = 2 }; /* operations: to add up lanes; after a loop */
+enum { LIMIT_HEADS = 1024, LIMIT_CLASSES = 6 };
 enum { LEAF = OP_COUNT, FIXED };
 
 typedef struct Step { /* a leaf or an operation on earlier steps */
@@ -314,7 +313,7 @@ static int classes(Draft *d, int from, int to, bool moves, const void **of, bool
                 *three = *three || t[k].n > 2;
                 while (at < n && of[at] != t[k].of[j])
                     at++;
-                if (at == n && n < CLASSES)
+                if (at == n && n < LIMIT_CLASSES)
                     of[n++] = t[k].of[j];
             }
     }
@@ -326,7 +325,7 @@ typedef int Try(Draft *, int from, int to, bool moves, const Way *);
 /* The way that takes the fewest new operations. */
 static Way cheapest(Draft *d, int from, int to, bool moves, Try *try)
 {
-    const void *of[CLASSES];
+    const void *of[LIMIT_CLASSES];
     bool three;
     int n = classes(d, from, to, moves, of, &three), best = -1, start;
     Way found = { 0 };
@@ -376,6 +375,7 @@ static int draft_parts(Draft *d, int from, int to, bool moves, const Way *w)
 static void choose_parts(Draft *d, double turns)
 {
     Factored *f = d->f;
+    const Policy *policy = &d->p->policy;
     Way together = cheapest(d, 0, f->n, false, draft_sums),
         apart = cheapest(d, 0, f->n, false, draft_parts);
     int start = d->n, terms = 0, still = 0, one, many;
@@ -387,9 +387,10 @@ static void choose_parts(Draft *d, double turns)
     one = draft_sums(d, 0, f->n, false, &together);
     cut_back(d, start);
     many = draft_parts(d, 0, f->n, false, &apart);
-    if (f->nparts > KEPT)
-        many += SPILL * (f->nparts - KEPT);
-    f->apart = many * turns + f->nparts * FOLD + terms * SCALAR < one * turns + still * FOLD;
+    if (f->nparts > policy->loop_sums)
+        many += policy->spill * (f->nparts - policy->loop_sums);
+    f->apart = many * turns + f->nparts * policy->fold + terms * policy->scalar <
+               one * turns + still * policy->fold;
     if (f->apart)
         return;
     cut_back(d, start);
@@ -434,7 +435,7 @@ static Draft *draft_in(Prog *p, Factored *f, double turns, bool backwards)
         f->which[i] = arena_array(p->arena, f->sum[i].poly.n, sizeof **f->which);
         terms += f->sum[i].poly.n;
     }
-    for (d->heads = 16; d->heads < HEADS && d->heads < 8 * terms;)
+    for (d->heads = 16; d->heads < LIMIT_HEADS && d->heads < 8 * terms;)
         d->heads *= 2;
     d->head = arena_array(p->arena, d->heads, sizeof *d->head);
     memset(d->head, -1, (size_t)d->heads * sizeof *d->head);

@@ -10,8 +10,6 @@
 #include "lower/lanes/lanes_int.h"
 
 /* Operations of a segment: what compilers are soon done with.  Registers that live all the time. */
-enum { MOST_OPERATIONS = 400, MOST_PARTS = 16, USUAL_TRIPS = 64 };
-
 Type lower_factor_type(const Node *loop)
 {
     return loop->nbody > 0 && loop->body[0]->kind == N_STORE ? (Type)loop->body[0]->out->type
@@ -135,7 +133,7 @@ static bool is_safe(Segments *s, const Path *path)
 double lower_factor_turns(const Segments *s, const Node *n)
 {
     bool known = n->lo->op == OP_int && n->hi->op == OP_int;
-    int64_t trips = known ? n->hi->i - n->lo->i : USUAL_TRIPS;
+    int64_t trips = known ? n->hi->i - n->lo->i : s->p->policy.usual_trips;
     int64_t lanes = lanes_of(s->how.unit, lower_factor_type(n));
 
     return (double)((trips + lanes - 1) / lanes);
@@ -203,8 +201,9 @@ static bool may_join(const Group *g, const Path *path)
 {
     bool shares = false;
 
-    if (!lower_factor_range(g->path[0], path) || g->cost + path->f.cost > MOST_OPERATIONS ||
-        g->parts + new_parts(g, path) > MOST_PARTS)
+    if (!lower_factor_range(g->path[0], path) ||
+        g->cost + path->f.cost > g->s->p->policy.loop_operations ||
+        g->parts + new_parts(g, path) > g->s->p->policy.loop_sums)
         return false;
     for (int i = 0; i < g->n && !shares; i++)
         shares = lower_factor_shares(g->path[i], path);

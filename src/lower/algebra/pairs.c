@@ -9,8 +9,6 @@
 
 #include <stdlib.h>
 
-enum { MOST_PAIRS = 20000, MOST_ROUNDS = 32 };
-
 typedef struct Pair {
     Expr *made; /* the factor that it becomes; NULL: it becomes none */
     Term rest;  /* what both terms have */
@@ -144,14 +142,14 @@ int lower_pair_sums(Prog *p, Factored *f)
     Expr **list, *made;
     int operations = 0;
 
-    if (pairs > MOST_PAIRS)
+    if (pairs > p->policy.pairs)
         return 0;
     list = arena_array(p->arena, pairs, sizeof *list);
     f->sum = sum;
     for (int i = 0; i < f->n; i++)
         sum[i].poly.term = arena_copy(p->arena, sum[i].poly.term,
                                       (size_t)sum[i].poly.n * sizeof *sum[i].poly.term);
-    for (int k = 0; k < MOST_ROUNDS && (made = best(p, f, list)) != NULL; k++) {
+    for (int k = 0; k < p->policy.pair_rounds && (made = best(p, f, list)) != NULL; k++) {
         for (int i = 0; i < f->n; i++)
             take(p, &sum[i].poly, made);
         operations += 2;

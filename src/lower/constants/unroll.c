@@ -6,8 +6,6 @@
 #include "lower/constants/constants_int.h"
 #include "lower/facts/facts_int.h"
 
-enum { MOST_TRIPS = 1024, MOST_NODES = 48000 };
-
 typedef struct Unroll {
     Prog *p;
     int64_t left; /* nodes that may still be made */
@@ -84,7 +82,8 @@ static bool wants_unrolling(Unroll *u, const Node *n, int64_t trips)
         return false;
     if (trips <= 1)
         return true;
-    return trips <= MOST_TRIPS && trips * count_nodes(n) <= u->left && is_relation(u, n);
+    return trips <= u->p->policy.unroll_trips && trips * count_nodes(n) <= u->left &&
+           is_relation(u, n);
 }
 
 static void unroll_into(Unroll *u, Node *n, Scope *s, NodeList *out);
@@ -164,7 +163,7 @@ static bool has_tables(const Prog *p)
 
 void lower_unroll(Kernel *k)
 {
-    Unroll u = { .p = k->p, .left = MOST_NODES, .tables = has_tables(k->p) };
+    Unroll u = { .p = k->p, .left = k->p->policy.unroll_nodes, .tables = has_tables(k->p) };
     int n = 0;
 
     for (int i = 0; i < k->n; i++) {

@@ -13,8 +13,7 @@
 
 /* Registers that sums of a loop take at most, of all the eighths that hold sums; rows of a result
  * that are computed side by side. */
-enum { MOST_REGISTERS = 4, SUMS = 6, OF_ALL = 8, ROWS = 4, MOST_WORKS = 4 };
-enum { MOST_BYTES = 1 << 17 }; /* of an array of the iteration, which is on a stack */
+enum { ROWS = 4, LIMIT_WORKS = 4 };
 
 typedef struct Use { /* a product: one sum in loops with constant ends */
     Node *nest;
@@ -26,7 +25,7 @@ typedef struct Tiles {
     Segments *s;
     const Node *loop; /* over entries */
     TileOf of;
-    Buf *old[MOST_WORKS], *work[MOST_WORKS]; /* arrays of an entry, and of a tile */
+    Buf *old[LIMIT_WORKS], *work[LIMIT_WORKS]; /* arrays of an entry, and of a tile */
     int nwork;
     Use *use;
     int nuse;
@@ -114,7 +113,7 @@ static bool take_body(Tiles *t)
 
         if (n->kind != N_FOR)
             return false;
-        if (b != NULL && t->nwork < MOST_WORKS) {
+        if (b != NULL && t->nwork < LIMIT_WORKS) {
             for (int k = 0; k < i; k++)
                 if (lower_touches(p, t->loop->body[k], b))
                     return false;
@@ -212,7 +211,7 @@ static Node *by_rows(const Tiles *t, const Use *u, const Node *rows, int many)
     Node v = *u->vector, loop = *rows, entries = *t->loop;
     const Node *sum = v.body[0];
     NodeList body = { 0 }, inner = { 0 }, after = { 0 }, all = { 0 };
-    int fit = t->s->how.unit->registers * SUMS / OF_ALL / many;
+    int fit = p->policy.row_sums / many;
 
     for (int r = 0; r < many; r++) {
         Expr *row = lower_add(p, lower_mul(p, loop_use(p, rows->local), ir_int(p, many)),
@@ -230,7 +229,7 @@ static Node *by_rows(const Tiles *t, const Use *u, const Node *rows, int many)
     entries.label = sum->label;
     lower_append(p, &body, lower_with_body(p, &entries, &inner));
     lower_append_all(p, &body, &after);
-    v.regs = fit < 1 ? 1 : fit > MOST_REGISTERS ? MOST_REGISTERS : fit;
+    v.regs = fit < 1 ? 1 : fit > p->policy.row_registers ? p->policy.row_registers : fit;
     lower_append(p, &all, lower_with_body(p, &v, &body));
     loop.hi = ir_int(p, rows->hi->i / many);
     return lower_with_body(p, &loop, &all);
@@ -317,7 +316,7 @@ static int entries_of(const Tiles *t)
 
     for (int k = 0; k < t->nwork; k++)
         while (most > 0 && t->old[k]->full[0]->size->i >
-                               MOST_BYTES / ir_type[t->old[k]->type].bytes / most)
+                               t->s->p->policy.tile_scratch / ir_type[t->old[k]->type].bytes / most)
             most /= 2;
     return most;
 }

@@ -12,9 +12,6 @@
 
 /* Bytes of such an array, which is on a stack; registers that a row of a tile takes at most, and of
  * all the eighths that hold sums. */
-enum { MOST_BYTES = 1 << 17, MOST_REGISTERS = 4, SUMS = 6, OF_ALL = 8 };
-enum { MOST_TERMS = 128 }; /* that take as long as to store an element and load it again */
-
 static bool is_plain_loop(Prog *p, const Node *n)
 {
     return n->kind == N_FOR && n->how == FOR_SERIAL && n->lanes <= 1 && n->nbody == 1 &&
@@ -128,7 +125,7 @@ static bool is_cheap(const Kernel *k, const Recomputed *m)
             return false;
     for (int i = m->sum + 1; i < k->n; i++)
         readers += lower_touches(k->p, k->phase[i], m->buf);
-    return readers <= 1 || terms <= MOST_TERMS / (readers - 1);
+    return readers <= 1 || terms <= k->p->policy.recompute_terms / (readers - 1);
 }
 
 RecomputedList lower_find_recomputed(const Kernel *k, LowerTile how)
@@ -139,7 +136,7 @@ RecomputedList lower_find_recomputed(const Kernel *k, LowerTile how)
     all.made = arena_array(k->p->arena, k->n, sizeof *all.made);
     for (int i = 0; i < k->n && how.sweep > 0 && how.sweep <= LOWER_ROWS; i++)
         if (take_made(k, i, how, &m) && is_cheap(k, &m) &&
-            m.column->hi->i <= MOST_BYTES / ir_type[m.buf->type].bytes / how.sweep)
+            m.column->hi->i <= k->p->policy.tile_scratch / ir_type[m.buf->type].bytes / how.sweep)
             all.made[all.n++] = m;
     return all;
 }
@@ -312,9 +309,10 @@ static Node *store(const Making *g, AssignOp op, Expr *out, Expr *value)
 
 static int registers_of(const Making *g, int rows)
 {
-    int fit = g->t->s->how.unit->registers * SUMS / OF_ALL / rows;
+    const Policy *policy = &g->t->s->p->policy;
+    int fit = policy->row_sums / rows;
 
-    return fit < 1 ? 1 : fit > MOST_REGISTERS ? MOST_REGISTERS : fit;
+    return fit < 1 ? 1 : fit > policy->row_registers ? policy->row_registers : fit;
 }
 
 /* Rows of a tile of so many entries, side by side. */

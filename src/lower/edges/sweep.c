@@ -12,8 +12,6 @@
 
 /* Of the registers there are, eighths that hold sums; the others are for what is multiplied.
  * Sums that a loop wants at least to have enough to do while a chain of additions waits. */
-enum { SUMS = 5, OF_ALL = 8, FEW_SUMS = 8, LINE = 64 };
-
 typedef struct Sweep {
     Segments *s;
     const Node *loop; /* over entries */
@@ -80,14 +78,14 @@ static int new_sums(Sweep *w, const Path *path)
 static int line_of(const Sweep *w)
 {
     Type type = lower_factor_type(w->path[0].loop);
-    int line = LINE / ir_type[type].bytes, lanes = lanes_of(w->s->how.unit, type);
+    int line = CACHE_LINE / ir_type[type].bytes, lanes = lanes_of(w->s->how.unit, type);
 
     return line > lanes ? line / lanes : 1;
 }
 
 static int fitting(const Sweep *w)
 {
-    int fit = w->s->how.unit->registers * SUMS / OF_ALL / line_of(w);
+    int fit = w->s->p->policy.sweep_sums / line_of(w);
 
     return fit > 0 ? fit : 1;
 }
@@ -119,7 +117,7 @@ static void split_paths(Sweep *w)
 
 static bool may_join(Sweep *w, const Group *g, const Path *path)
 {
-    bool shares = g->parts * line_of(w) < FEW_SUMS;
+    bool shares = g->parts * line_of(w) < w->s->p->policy.few_sums;
 
     if (g->parts + new_sums(w, path) > fitting(w))
         return false;
@@ -221,7 +219,7 @@ static void put_hints(Sweep *w, const Path *path, NodeList *to)
 static int registers_of(const Sweep *w, const Group *g)
 {
     const Node *n = g->path[0]->loop;
-    int fit = w->s->how.unit->registers * SUMS / OF_ALL / g->parts;
+    int fit = w->s->p->policy.sweep_sums / g->parts;
     int64_t turns = (int64_t)lower_factor_turns(w->s, n);
 
     return lower_power_below(turns < fit ? turns : fit);
@@ -394,7 +392,7 @@ static bool sweep_by(Segments *s, const Node *n, int most, Buf **work)
             lower_scratch(s->p, w.path[0].f.sum[0].cell->buf, lower_factor_type(w.path[0].loop), 1);
     w.work = *work;
     put_tiles(&w, group, groups);
-    if ((int64_t)w.nvalue * most * ir_type[w.work->type].bytes <= LOWER_MOST_SCRATCH)
+    if ((int64_t)w.nvalue * most * ir_type[w.work->type].bytes <= s->p->policy.scratch)
         return true;
     s->out.n = before;
     return false;

@@ -5,9 +5,9 @@
  * size of a kernel reaches 2^LOWER_SIZE_BITS, and no axis has 2^60 positions. */
 #include "lower/facts/facts_int.h"
 
-enum { MOST_TREE = 10000 }; /* nodes that are worth a look */
-#define MOST_SIZE ((int64_t)1 << LOWER_SIZE_BITS)
-#define MOST_POSITIONS ((int64_t)1 << 60)
+enum { LIMIT_TREE = 10000 }; /* nodes that are worth a look */
+#define LIMIT_SIZE ((int64_t)1 << LOWER_SIZE_BITS)
+#define LIMIT_POSITIONS ((int64_t)1 << 60)
 
 typedef struct Range {
     int64_t lo, hi; /* both inside */
@@ -77,7 +77,7 @@ static bool range_of_cell(const Ranges *r, Expr *e, Range *out)
     if (b->kind == B_CONST && b->ival != NULL && b->n > 0)
         return range_of_table(b, out);
     if (b->of != NULL && c == NULL)
-        return *out = (Range){ 0, MOST_POSITIONS }, true;
+        return *out = (Range){ 0, LIMIT_POSITIONS }, true;
     if (c != NULL && c->bound != NULL && !(b->of->flags & AX_PADDED) &&
         range_of(r, c->bound, out) && out->hi > 0)
         return *out = (Range){ 0, out->hi - 1 }, true;
@@ -108,14 +108,14 @@ static bool range_of(const Ranges *r, Expr *e, Range *out)
 {
     Range other;
 
-    if (e->type != T_i64 || e->tree > MOST_TREE)
+    if (e->type != T_i64 || e->tree > LIMIT_TREE)
         return false;
     switch (e->op) {
     case OP_int: return *out = (Range){ e->i, e->i }, true;
-    case OP_size: return *out = (Range){ 0, MOST_SIZE }, true;
-    case OP_count: return *out = (Range){ 0, MOST_POSITIONS }, true;
-    case OP_find: return *out = (Range){ -1, MOST_POSITIONS }, true;
-    case OP_above: return *out = (Range){ 0, MOST_POSITIONS }, true;
+    case OP_size: return *out = (Range){ 0, LIMIT_SIZE }, true;
+    case OP_count: return *out = (Range){ 0, LIMIT_POSITIONS }, true;
+    case OP_find: return *out = (Range){ -1, LIMIT_POSITIONS }, true;
+    case OP_above: return *out = (Range){ 0, LIMIT_POSITIONS }, true;
     case OP_local: return range_of_local(r, e->local, out);
     case OP_neg:
         return range_of(r, e->arg[0], &other) && !int_sub(0, other.hi, &out->lo) &&
@@ -216,7 +216,7 @@ Truth lower_truth(const Ranges *r, Expr *e)
 {
     Truth a, b;
 
-    if (e->tree > MOST_TREE)
+    if (e->tree > LIMIT_TREE)
         return UNKNOWN;
     switch (e->op) {
     case OP_lt: return compare(r, e->arg[0], e->arg[1], 0);

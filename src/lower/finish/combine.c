@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_DEPTH = 250 }; /* of a sum, which nests; more terms are another store */
+enum { LIMIT_DEPTH = 250 }; /* of a sum, which nests; more terms are another store */
 
 static bool can_begin(const Node *n)
 {
@@ -135,7 +135,7 @@ static Node *join_from(Block *b, int i)
             break;
         if (b->done[k] || (n->value->type != sum->type && sum->op != OP_real))
             continue;
-        if (sum->depth >= MOST_DEPTH)
+        if (sum->depth >= LIMIT_DEPTH)
             break;
         sum = sum_of(b->p, sum, n->value);
         b->done[k] = true;

@@ -59,9 +59,9 @@ static bool is_heavy(Expr *e)
     return e->nargs > 0 && e->type != T_bool && (e->op == OP_cell || ir_is_float(e));
 }
 
-static bool is_work(Expr *e)
+static bool is_work(const Prog *p, Expr *e)
 {
-    return is_heavy(e) || (e->tree > 3 && e->op != OP_fits);
+    return is_heavy(e) || (e->tree > (uint32_t)p->policy.shared_tree && e->op != OP_fits);
 }
 
 /* How many arguments may be evaluated whenever the expression is: of a choice also the sides, where
@@ -74,8 +74,6 @@ static int sure_args(Share *s, Expr *e)
         return 1;
     return e->op == OP_fits ? 0 : e->nargs;
 }
-
-enum { LONG = 64 }; /* operators of a text that is worth a second look */
 
 typedef void Each(Share *, Expr *);
 
@@ -144,7 +142,8 @@ static void rename_again(Share *s, Expr *e)
 {
     Expr *arg[IR_MAX_FULL + 2], *known = *ir_memo(s->p, &s->let, e);
 
-    if (s->lane != NULL || e->tree <= LONG || (known != NULL && known->op == OP_local))
+    if (s->lane != NULL || e->tree <= (uint32_t)s->p->policy.long_text ||
+        (known != NULL && known->op == OP_local))
         return;
     for (int i = 0; i < e->nargs; i++)
         arg[i] = renamed(s, e->arg[i]);
@@ -236,7 +235,7 @@ static void add_let(Share *s, Expr *e)
 static void name_often(Share *s, Expr *e)
 {
     Expr **seen = ir_memo(s->p, &s->seen, e), *was = *seen;
-    bool named = was == s->often && is_work(e) && is_kept(s, e);
+    bool named = was == s->often && is_work(s->p, e) && is_kept(s, e);
 
     if (was == NULL)
         return;
@@ -260,7 +259,7 @@ static void name_same(Share *s, Expr *e)
         *ir_memo(s->p, &s->split, e) = e;
         return;
     }
-    if (is_work(e) && is_kept(s, e) && renamed(s, e)->op != OP_local)
+    if (is_work(s->p, e) && is_kept(s, e) && renamed(s, e)->op != OP_local)
         add_let(s, e);
 }
 

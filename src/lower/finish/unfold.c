@@ -23,10 +23,8 @@
 #include <stdlib.h>
 
 enum {
-    SHORT = 64,           /* operators of a text that is left as it is; */
-    TIMES = 4,            /* also one that has at most so many times the operators of the graph */
-    DEEPEST = 200,        /* blocks in blocks: C compilers have a limit of 256 */
-    MOST_COPIES = 1 << 16 /* operators that are written again */
+    LIMIT_DEPTH = 200,        /* blocks in blocks: C compilers have a limit of 256 */
+    LIMIT_COPIES = 1 << 16 /* operators that are written again */
 };
 
 typedef struct Value Value;
@@ -249,7 +247,7 @@ static void place_copied(Unfold *u, Value *v)
 {
     v->copied = true;
     u->copies += v->uses;
-    if (u->copies > MOST_COPIES)
+    if (u->copies > LIMIT_COPIES)
         refuse(u, "choices that share what only some of them may compute are too deep");
     for (int i = 0; i < args_of(v->e); i++) {
         Value *arg = find(u, v->e->arg[i]);
@@ -276,7 +274,7 @@ static void place(Unfold *u, Value *v)
     v->next = s.at->first;
     s.at->first = v;
     inner = v->guard != NULL ? v->guard : s.at;
-    if (inner->depth > DEEPEST)
+    if (inner->depth > LIMIT_DEPTH)
         refuse(u, "choices in choices are too deep");
     for (int i = 0; i < args_of(v->e); i++)
         add_use(u, v->e->arg[i], i > 0 && is_choice(u, v->e) ? arm_of(u, v, i, inner) : inner, 1);
@@ -530,10 +528,10 @@ static bool is_long(Prog *p, Expr *e)
     int64_t parts = 0;
     Memo met = { 0 };
 
-    if (e->tree <= SHORT)
+    if (e->tree <= (uint32_t)p->policy.long_text)
         return false;
     ir_visit(p, e, count_part, &parts, &met);
-    return e->tree > TIMES * parts;
+    return e->tree > p->policy.repeats * parts;
 }
 
 Expr *lower_unfolded(const LowerUnfold *in, Expr *e, NodeList *out)

@@ -10,12 +10,12 @@
 #include "lower/facts/facts_int.h"
 #include "lower/storage/storage_int.h"
 
-enum { MOST_BYTES = 1 << 14, MOST_SHARED = 1 << 18, MOST_LOOPS = 16 };
+enum { LIMIT_LOOPS = 16 };
 
 typedef struct User { /* a phase that reads the rows */
     int at;
     Node *row, *entry;       /* its loops over rows and over their entries, */
-    Node *loop[MOST_LOOPS]; /* and all others, which have constant ends */
+    Node *loop[LIMIT_LOOPS]; /* and all others, which have constant ends */
     int n;
     Node *inner; /* the innermost of all, around its sums */
 } User;
@@ -136,7 +136,7 @@ static bool may_share(const Within *w, const User *u, Expr *out)
 
         if (lower_mentions(p, out->arg[d], u->row->local) ||
             lower_mentions(p, out->arg[d], u->entry->local) || extent->op != OP_int ||
-            int_mul(all, extent->i, &all) || all > MOST_SHARED)
+            int_mul(all, extent->i, &all) || all > p->policy.shared)
             return false;
     }
     return true;
@@ -156,7 +156,7 @@ static bool take_loops(const Within *w, Node *n, User *u)
             u->entry = n;
         else if (u->row == NULL && n->lo == make->lo && n->hi == make->hi)
             u->row = n;
-        else if (n->lo->op == OP_int && n->hi->op == OP_int && u->n < MOST_LOOPS)
+        else if (n->lo->op == OP_int && n->hi->op == OP_int && u->n < LIMIT_LOOPS)
             u->loop[u->n++] = n;
         else
             return false;
@@ -270,7 +270,8 @@ static bool find_phases(Within *w)
                  !take_user(w, i, &w->user[w->n++]))
             return false;
     }
-    return w->n > 0 && w->width <= MOST_BYTES / ir_type[w->buf->type].bytes && can_wait(w);
+    return w->n > 0 && w->width <= w->k->p->policy.edge_scratch / ir_type[w->buf->type].bytes &&
+           can_wait(w);
 }
 
 static Expr *in_work(Prog *p, Expr *e, void *ctx)

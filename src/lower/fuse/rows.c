@@ -13,11 +13,6 @@
  * Needs lanes to be chosen: the bodies stay as they are. */
 #include "lower/facts/facts_int.h"
 
-enum {
-    LONG = 1024,                  /* bytes of a row of an entry */
-    ALL = 8 * LOWER_MOST_SCRATCH, /* bytes of the arrays that a group of temporaries becomes */
-};
-
 /* Phases keep their numbers: one that has met a later phase is NULL, and `now` is its new place. */
 typedef struct Meet {
     Kernel *k;
@@ -259,10 +254,10 @@ static bool take_temp(const Meet *m, Group *g, Buf *b)
 
     for (int i = 1; i < u.n && width > 0; i++)
         width = width_in(m, u.phase[i], b) == width ? width : 0;
-    if (width <= 0 || width > LOWER_MOST_SCRATCH / ir_type[b->type].bytes)
+    if (width <= 0 || width > m->k->p->policy.scratch / ir_type[b->type].bytes)
         return false;
     g->bytes += width * ir_type[b->type].bytes;
-    if (g->bytes > ALL)
+    if (g->bytes > m->k->p->policy.scratch_group)
         return false;
     g->temp = arena_grow(arena, g->temp, g->n, &g->cap, sizeof *g->temp);
     g->width = arena_grow(arena, g->width, g->n, &g->cap_width, sizeof *g->width);
@@ -408,10 +403,10 @@ static void meet_first_values(Meet *m)
             join_writer(m, &of[b], b);
 }
 
-static bool is_long(const Buf *x, const Buf *start)
+static bool is_long(const Prog *p, const Buf *x, const Buf *start)
 {
     return x->id < LOOP_OWN && x->nslot > 0 && x->slot[0] == start->of &&
-           lower_slot_bytes(x, 0) >= LONG;
+           lower_slot_bytes(x, 0) >= p->policy.long_row;
 }
 
 /* Whether both read long rows of the entries that they go over. */
@@ -424,7 +419,7 @@ static bool share_entries(const Meet *m, int a, int b)
     for (int i = 0; i < t->n && !share; i++) {
         const Touch *x = &t->touch[i], *y = lower_touch_of(&m->touches[b], x->buf);
 
-        share = y != NULL && x->read && y->read && is_long(x->buf, start);
+        share = y != NULL && x->read && y->read && is_long(m->k->p, x->buf, start);
     }
     return share;
 }
@@ -437,7 +432,7 @@ static const Buf *long_entries(const Meet *m, int phase)
     bool reads = false;
 
     for (int i = 0; i < t->n && start != NULL && !reads; i++)
-        reads = t->touch[i].read && is_long(t->touch[i].buf, start);
+        reads = t->touch[i].read && is_long(m->k->p, t->touch[i].buf, start);
     return reads ? start : NULL;
 }
 

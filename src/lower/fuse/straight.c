@@ -7,8 +7,6 @@
  * Needs flat loops. */
 #include "lower/tree/tree_int.h"
 
-enum { MOST_FIRST = 64 }; /* first values in an iteration that are written out */
-
 typedef struct Cells { /* elements */
     Expr **cell;
     int n, cap;
@@ -78,7 +76,7 @@ static bool write_out(Prog *p, Node *n, NodeList *out)
 
         c.out = ir_simplify(p, n->out, &memo);
         lower_append(p, out, loop_node(p, &c));
-        return out->n <= MOST_FIRST;
+        return out->n <= p->policy.first_values;
     }
     if (n->kind != N_FOR || n->lo->op != OP_int || n->hi->op != OP_int)
         return false;

@@ -20,7 +20,7 @@ typedef struct Begins { /* of all phases */
     Sites *spots; /* by phase */
 } Begins;
 
-enum { MOST_NEST = LOOP_MAX_NEST + 2 };
+enum { LIMIT_NEST = LOOP_MAX_NEST + 2 };
 
 static void see_data(Expr *e, void *ctx)
 {
@@ -144,7 +144,7 @@ static bool search(Begin *b, const Node **path, Node *const *n, int count)
 /* Looks for the let in a phase that mentions the array twice. */
 static bool find(Begin *b, const Node **path, const Sites *s)
 {
-    Node *nest[MOST_NEST];
+    Node *nest[LIMIT_NEST];
     const SiteOf *of;
     int n;
 
@@ -152,7 +152,7 @@ static bool find(Begin *b, const Node **path, const Sites *s)
     if (n != 2)
         return false;
     for (int i = 0; i < n; i++)
-        if (search(b, path, nest, lower_site_path(s, of[i].spot, nest, MOST_NEST)))
+        if (search(b, path, nest, lower_site_path(s, of[i].spot, nest, LIMIT_NEST)))
             return true;
     return false;
 }

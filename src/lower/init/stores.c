@@ -10,14 +10,14 @@
 #include "lower/facts/facts_int.h"
 #include "lower/storage/storage_int.h"
 
-enum { MOST_ROW = 1 << 20, MOST_GAPS = 8, MOST_LOOPS = 4, NOBODY = -1, SEVERAL = -2 };
-enum { MOST_NEST = LOOP_MAX_NEST + 2 };
+enum { LIMIT_ROW = 1 << 20, LIMIT_LOOPS = 4, NOBODY = -1, SEVERAL = -2 };
+enum { LIMIT_NEST = LOOP_MAX_NEST + 2 };
 
 typedef struct Store { /* to elements of the row: base + the sum of i[k] * stride[k] */
     Node *node;
-    const Node *loop[MOST_LOOPS]; /* around it, the outermost first: i[k] in lo..hi of loop[k] */
+    const Node *loop[LIMIT_LOOPS]; /* around it, the outermost first: i[k] in lo..hi of loop[k] */
     int loops;
-    int64_t base, stride[MOST_LOOPS];
+    int64_t base, stride[LIMIT_LOOPS];
     bool first; /* for all of its elements */
 } Store;
 
@@ -49,12 +49,12 @@ static bool is_row(Firsts *f, const Node *n, int64_t *step)
                (n->out->buf->type == T_f32 || n->out->buf->type == T_f64);
     }
     if (n->kind != N_FOR || n->how != FOR_SERIAL || n->lanes > 1 || n->nbody != 1 ||
-        n->lo->op != OP_int || n->lo->i != 0 || n->hi->op != OP_int || n->hi->i > MOST_ROW ||
+        n->lo->op != OP_int || n->lo->i != 0 || n->hi->op != OP_int || n->hi->i > LIMIT_ROW ||
         !is_row(f, n->body[0], step) || !loop_index(f->set->out->arg[0], n->local, &x) ||
         x.stride != *step)
         return false;
     *step *= n->hi->i;
-    return *step <= MOST_ROW;
+    return *step <= LIMIT_ROW;
 }
 
 /* for r in 0..n, for x in 0..row: X[r * row + x] = constant. */
@@ -119,14 +119,14 @@ static bool is_counted(const Node *n)
 /* A node of the phase that mentions the array: a store inside loops of the row; false: another. */
 static bool take_spot(Firsts *f, const Sites *s, int spot)
 {
-    Node *nest[MOST_NEST];
-    int n = lower_site_path(s, spot, nest, MOST_NEST), at = 0;
+    Node *nest[LIMIT_NEST];
+    int n = lower_site_path(s, spot, nest, LIMIT_NEST), at = 0;
     Store store = { 0 };
 
     while (at < n && nest[at] != f->rows)
         at++;
     for (at++; at < n - 1; at++) {
-        if (!is_counted(nest[at]) || store.loops == MOST_LOOPS)
+        if (!is_counted(nest[at]) || store.loops == LIMIT_LOOPS)
             return false;
         store.loop[store.loops++] = nest[at];
     }
@@ -259,7 +259,7 @@ static void put_begins(Firsts *f, NodeList *out)
         high = to;
         gaps++;
     }
-    if (gaps > MOST_GAPS) {
+    if (gaps > f->p->policy.init_gaps) {
         put_begin(f, out, low, high);
         return;
     }

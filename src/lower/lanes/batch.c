@@ -10,7 +10,7 @@
 
 /* A number that is computed is loaded afterwards, so it saves what takes more than one operation:
  * so many in all, and a part of what the loops take. */
-enum { LEAST_SAVED = 64, LEAST_PART = 4, MOST_VALUES = 512, MOST_TREE = 10000, USUAL_TRIPS = 64 };
+enum { LIMIT_TREE = 10000 };
 
 typedef struct Batch {
     Prog *p;
@@ -83,7 +83,7 @@ static void take_let(Batch *b, const Node *n)
         !lower_can_step(b->p, n->value, b->phase->local, b->type))
         return;
     value = ir_rewrite(b->p, n->value, inline_let, b, &memo);
-    if (value->tree > MOST_TREE)
+    if (value->tree > LIMIT_TREE)
         return;
     *ir_memo(b->p, &b->inlined, loop_use(b->p, n->local)) = value;
     ir_visit(b->p, value, count_operation, b, &b->met);
@@ -130,7 +130,7 @@ static bool has_vectors(const Node *phase)
 static double work_of(Batch *b, const Node *n)
 {
     bool known = n->kind == N_FOR && n->lo->op == OP_int && n->hi->op == OP_int;
-    double trips = known ? (double)(n->hi->i - n->lo->i) : USUAL_TRIPS, sum = 0;
+    double trips = known ? (double)(n->hi->i - n->lo->i) : b->p->policy.usual_trips, sum = 0;
     Memo met = { 0 };
 
     b->operations = 0;
@@ -156,8 +156,8 @@ static bool find_lets(Batch *b)
         if (!is_taken(b, b->phase->body[i]))
             loop_visit(b->p, b->phase->body[i], see_use, b, &met);
     saved = b->operations - b->n;
-    return saved >= LEAST_SAVED && b->n <= MOST_VALUES &&
-           saved * LEAST_PART >= work_of(b, b->phase);
+    return saved >= b->p->policy.batch_saved && b->n <= b->p->policy.batch_values &&
+           saved * b->p->policy.batch_share >= work_of(b, b->phase);
 }
 
 /* Number k of iteration `row`. */

@@ -6,7 +6,7 @@
 #include "lower/lanes/lanes_int.h"
 #include "lower/storage/storage_int.h"
 
-enum { NOT_LINEAR = 1 << 30, MOST_TREE = 10000 };
+enum { NOT_LINEAR = 1 << 30, LIMIT_TREE = 10000 };
 
 typedef struct Lanes {
     Prog *p;
@@ -42,7 +42,7 @@ static bool can_be_vector(Lanes *l, Expr *e)
 {
     if (is_same_in_lanes(l, e))
         return e->type != T_bool;
-    if (e->type != l->type || e->tree > MOST_TREE)
+    if (e->type != l->type || e->tree > LIMIT_TREE)
         return false;
     if (e->op == OP_cell)
         return loop_has_lanes(e->buf) && stride(l, e->arg[0]) == 1;
@@ -140,7 +140,7 @@ static bool can_step(Lanes *l, Expr *e)
         return loop_has_lanes(e->buf) && loop_index(e->arg[0], l->v, &x) &&
                (x.stride == 1 || (x.stride > 1 && x.stride <= LOOP_WINDOW &&
                                   e->buf->type == l->type));
-    if (!loop_has_vector_form((Op)e->op, (Type)e->type) || e->tree > MOST_TREE)
+    if (!loop_has_vector_form((Op)e->op, (Type)e->type) || e->tree > LIMIT_TREE)
         return false;
     for (int i = 0; i < e->nargs; i++)
         if (!can_step(l, e->arg[i]))

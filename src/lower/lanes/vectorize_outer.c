@@ -7,8 +7,6 @@
  * of straight-line phases. */
 #include "lower/facts/facts_int.h"
 
-enum { MOST = 2500 }; /* operations: lanes of more would take a compiler too long */
-
 typedef struct Rows { /* elements that are a row apart from item to item, each once */
     LoopIndex *at;
     int n, cap;
@@ -165,11 +163,11 @@ static bool pays(Items *t, int lanes)
         count(t, t->phase->body[i]->value);
         add_row(t, &t->store, t->phase->body[i]->out);
     }
-    if (t->operations > MOST)
+    if (t->operations > t->p->policy.lane_operations)
         return false;
     fill_gaps(t, &t->load);
     single = singles(t, &t->load, lanes) + singles(t, &t->store, lanes);
-    return t->operations > 2 * single;
+    return t->operations > t->p->policy.lane_work * single;
 }
 
 static bool can_be_items(Items *t)

@@ -17,9 +17,6 @@ typedef struct Ahead {
     Expr *far; /* how many entries ahead */
 } Ahead;
 
-enum { LEAST = 4, SOME = 16, MOST = 64 }; /* entries */
-enum { NEARBY = 2 << 20 };                /* bytes of a table */
-
 /* Whether every coordinate is inside its bound, so that no place that is made of it overflows. */
 static bool is_bounded(const Buf *b)
 {
@@ -50,11 +47,12 @@ static Expr *distance(const Ahead *a, Expr *cell)
                           ir_int(p, ir_type[cell->buf->type].bytes));
     Expr *n = ir_op2(p, OP_div, ir_int(p, a->bytes), ir_op2(p, OP_max, row, ir_int(p, 1)));
 
-    if (a->row > a->bytes / LEAST)
+    if (a->row > a->bytes / p->policy.ahead_least)
         return ir_int(p, a->bytes / a->row + 1);
     if (!known) /* a part of a row */
-        return ir_int(p, SOME);
-    return ir_op2(p, OP_max, ir_op2(p, OP_min, n, ir_int(p, MOST)), ir_int(p, LEAST));
+        return ir_int(p, p->policy.ahead_usual);
+    n = ir_op2(p, OP_min, n, ir_int(p, p->policy.ahead_most));
+    return ir_op2(p, OP_max, n, ir_int(p, p->policy.ahead_least));
 }
 
 /* The coordinate of an entry to come; near the end that of the last one. */
@@ -98,7 +96,7 @@ static Node *where_far(const Ahead *a, Node *hint)
 
     for (int d = 0; d < n; d++)
         bytes = lower_mul(a->p, bytes, lower_dim_extent(a->p, b, dim[d]));
-    branch.cond = ir_op2(a->p, OP_gt, bytes, ir_int(a->p, NEARBY));
+    branch.cond = ir_op2(a->p, OP_gt, bytes, ir_int(a->p, a->p->policy.near));
     lower_append(a->p, &body, hint);
     return lower_with_body(a->p, &branch, &body);
 }

@@ -7,8 +7,6 @@
 #include "lower/memory/memory_int.h"
 #include "lower/storage/storage_int.h"
 
-enum { FOLLOWED = 8, SHORT = 1024 }; /* pieces, and bytes of a row, that hardware follows */
-
 typedef struct Next {
     Prog *p;
     const Node *phase, *loop; /* loop: in lanes, right in the phase */
@@ -30,7 +28,7 @@ static int64_t row_of(const Next *t, Expr *cell)
     if (cell->buf->kind == B_CONST || cell->buf->of != NULL || touch == NULL || touch->written ||
         !loop_index(cell->arg[0], t->phase->local, &x))
         return 0;
-    return x.stride >= SHORT / ir_type[cell->buf->type].bytes ? x.stride : 0;
+    return x.stride >= t->p->policy.long_row / ir_type[cell->buf->type].bytes ? x.stride : 0;
 }
 
 static void see(Expr *e, void *ctx)
@@ -116,7 +114,7 @@ static Node *with_next(Prog *p, Node *phase, int64_t far)
         if (t[i].loop->kind == N_FOR && t[i].loop->lanes > 1)
             pieces += find_pieces(&t[i]);
     }
-    if (pieces <= FOLLOWED)
+    if (pieces <= p->policy.streams)
         return phase;
     for (int i = 0; i < phase->nbody; i++)
         lower_append(p, &body, t[i].n > 0 ? with_hints(&t[i]) : phase->body[i]);

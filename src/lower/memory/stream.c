@@ -6,8 +6,7 @@
  * entries, exceed the caches, so that the first results would be evicted before the end anyway. */
 #include "lower/memory/memory_int.h"
 
-enum { LINE = 64 }; /* bytes: a row that begins inside a line would be stored by parts of lines */
-
+/* A row that begins inside a line would be stored by parts of lines. */
 typedef struct Reads { /* of all phases */
     Prog *p;
     bool *buf, *own; /* by id of a buffer, and of an array that a pass made */
@@ -114,7 +113,7 @@ static bool may_stream(const Stream *s, const Node *n)
     return n->kind == N_STORE && n->op == A_SET && n->nat == 0 && n->out->op == OP_cell &&
            !*is_read(s->reads, n->out->buf) && s->least >= 0 &&
            (s->least == 0 || (row_of(s->p, s->rows, n->out) > 0 &&
-                              row_of(s->p, s->rows, n->out) % LINE == 0));
+                              row_of(s->p, s->rows, n->out) % CACHE_LINE == 0));
 }
 
 /* The number of rows that touch so many bytes; -1: as far as known, none do. */

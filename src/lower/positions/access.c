@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MOST_WORK = 1000000 };
+enum { LIMIT_WORK = 1000000 };
 
 void pos_add(Pos *c, NodeList *l, const Node *n)
 {
@@ -324,7 +324,7 @@ static Expr *operate(Pos *c, Expr *e)
 
 static Expr *value(Pos *c, Expr *e)
 {
-    if (++c->work > MOST_WORK)
+    if (++c->work > LIMIT_WORK)
         ir_throw(c->p, ST_LIMIT,
                  "%s: an expression that grows too large when it is lowered is only "
                  "interpreted",

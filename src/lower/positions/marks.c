@@ -6,12 +6,12 @@
  * from the length of its row, and deletes the marks and the phase that reads them. */
 #include "lower/storage/storage_int.h"
 
-enum { MOST_LOOPS = 32 };
+enum { LIMIT_LOOPS = 32 };
 
 typedef struct Marked { /* of one array of marks */
     Kernel *k;
     Buf *hit;
-    const Node *loop[MOST_LOOPS]; /* around the store that marks, outermost first */
+    const Node *loop[LIMIT_LOOPS]; /* around the store that marks, outermost first */
     int nloop;
     const Node *store;
     int begin, end; /* the phases before and after it that mention the marks */
@@ -33,7 +33,7 @@ static bool find_store(Marked *r, const Node *n)
         r->store = n;
         return n->nat == 1 && (n->op == A_ADD || ir_is_float(n->out));
     }
-    if (n->kind != N_FOR || r->nloop == MOST_LOOPS)
+    if (n->kind != N_FOR || r->nloop == LIMIT_LOOPS)
         return false;
     r->loop[r->nloop++] = n;
     for (int i = 0; i < n->nbody; i++)

@@ -13,8 +13,6 @@
 
 #include <string.h>
 
-enum { MOST_COPIED = 1 << 20 }; /* elements of an operand that is copied */
-
 typedef struct Copied { /* an operand, and its copy with this slot last */
     const Buf *from;
     int slot;
@@ -85,7 +83,7 @@ static bool can_copy(const Relayout *r, const Expr *load, int at)
     for (int s = 0; s < b->nslot; s++) {
         chosen = chosen || load->arg[s]->op == OP_coord;
         if (!is_dense(b->slot[s]) || b->slot[s]->size->op != OP_int ||
-            int_mul(all, b->slot[s]->size->i, &all) || all > MOST_COPIED ||
+            int_mul(all, b->slot[s]->size->i, &all) || all > r->p->policy.copied ||
             (load->arg[s]->op != OP_var && load->arg[s]->op != OP_coord))
             return false;
     }

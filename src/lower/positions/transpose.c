@@ -434,7 +434,8 @@ static bool stays(Prog *p, const Stmt *s, const Assign *a)
         if (a->out->arg[n] == x)
             own = lower_slot_bytes(a->out->buf, n);
     ir_visit(p, a->value, see_load, &g, &met);
-    return own > 0 && (!sorts || g.rows + (s->nassign > 1 ? g.entries : 0) > 3 * own);
+    return own > 0 && (!sorts || g.rows + (s->nassign > 1 ? g.entries : 0) >
+                                     p->policy.gather_gain * own);
 }
 
 /* Whether iterations of the first variable write different elements. */

@@ -18,8 +18,6 @@
 
 /* Of a sum over lanes: enough to overlap two steps of its chain; more would only have to be added
  * up at the end of each short row. */
-enum { SUM_REGISTERS = 2 };
-
 typedef struct Tile {
     Prog *p;
     const Node *phase;
@@ -114,7 +112,7 @@ static bool innermost(Tile *t, const Node *n, Unit *u)
     }
     lower_append(t->p, &u->core, lower_with_body(t->p, n, &sum));
     if (over != NULL)
-        u->core.node[0]->regs = SUM_REGISTERS;
+        u->core.node[0]->regs = t->p->policy.sum_registers;
     u->loops = 1;
     return true;
 }

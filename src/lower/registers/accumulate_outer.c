@@ -7,14 +7,14 @@
  * flat loops.  Innermost loops are left to registers/accumulate.c and lanes/vectorize.c. */
 #include "lower/facts/facts_int.h"
 
-enum { MOST_REGISTERS = 16 };
+enum { LIMIT_SUMS = 16 };
 
 typedef struct Keep {
     Prog *p;
     const Node *phase;
     const Node *loop;
-    const Node *store[MOST_REGISTERS]; /* the first to each element, */
-    Local *local[MOST_REGISTERS];      /* and its register */
+    const Node *store[LIMIT_SUMS]; /* the first to each element, */
+    Local *local[LIMIT_SUMS];      /* and its register */
     int n;
 } Keep;
 
@@ -84,7 +84,7 @@ static void find_sums(Keep *k)
     for (int i = 0; i < k->loop->nbody && has_loop(k->loop); i++) {
         const Node *n = k->loop->body[i];
 
-        if (is_float_sum(n) && k->n < MOST_REGISTERS && place_of(k, n) == k->n &&
+        if (is_float_sum(n) && k->n < LIMIT_SUMS && place_of(k, n) == k->n &&
             is_fixed(k, n->out->arg[0]) && is_there(k, n->out) && is_alone(k, k->loop, n, false)) {
             k->local[k->n] = loop_local(k->p, NULL, n->out->buf->type, 1);
             k->store[k->n++] = n;

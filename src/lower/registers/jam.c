@@ -7,12 +7,11 @@
 #include "lower/facts/facts_int.h"
 #include "lower/storage/storage_int.h"
 
-enum { AT_ONCE = 4 };
+enum { LIMIT_JAMMED = 4 };
 
 typedef struct Jam {
     Prog *p;
     const Node *phase;
-    int registers; /* that there are */
     Invariants kept;
 } Jam;
 
@@ -87,10 +86,10 @@ static int fold_in(Jam *j, const Node *n)
 /* Iterations whose sums take half of the registers; the other half is for what they share. */
 static int at_once(Jam *j, const Node *n, int at)
 {
-    int sums = sums_of(j, n, n->body[at]), most = AT_ONCE;
+    int sums = sums_of(j, n, n->body[at]), most = LIMIT_JAMMED;
     bool known = n->lo->op == OP_int && n->hi->op == OP_int;
 
-    while (most > 1 && ((sums > 1 && most * sums > j->registers / 2) ||
+    while (most > 1 && ((sums > 1 && most * sums > j->p->policy.jam_sums) ||
                         (known && n->hi->i - n->lo->i < most)))
         most /= 2;
     return most;
@@ -122,7 +121,7 @@ static Node *many(Jam *j, Node *n, int at, int most, Expr *count)
         .kind = N_FOR, .label = n->label, .local = q, .lo = ir_int(p, 0), .hi = count, .lanes = 1
     };
     Expr *first = lower_add(p, n->lo, lower_mul(p, loop_use(p, q), ir_int(p, most)));
-    Node *one[AT_ONCE], *fold;
+    Node *one[LIMIT_JAMMED], *fold;
     NodeList body = { 0 }, sums = { 0 };
 
     for (int u = 0; u < most; u++) {
@@ -174,10 +173,10 @@ static NodeList jam(Jam *j, Node *const *n, int count)
     return out;
 }
 
-void lower_jam(Kernel *k, int registers)
+void lower_jam(Kernel *k)
 {
     for (int i = 0; i < k->n; i++) {
-        Jam j = { .p = k->p, .phase = k->phase[i], .registers = registers };
+        Jam j = { .p = k->p, .phase = k->phase[i] };
         NodeList out = jam(&j, &k->phase[i], 1);
 
         k->phase[i] = lower_phase(k->p, &out);

@@ -6,10 +6,11 @@
  * cycle and has a result after four cycles.  Of equal shapes it takes the one with fewer loads. */
 #include "lower/registers/registers_int.h"
 
-enum { LATENCY = 4, AT_ONCE = 2, MOST_VECTORS = 8, MANY = 3360 };
+enum { MANY = 3360 };
 
 typedef struct Step { /* of the loops inside, of one row */
     Prog *p;
+    const VectorUnit *unit;
     Local *row, *lane;
     int sums;
     int vector[2], scalar[2]; /* operands: the same for all rows; each row's own */
@@ -53,12 +54,12 @@ static int loads(const Step *s, int rows, int vectors, int weight)
            rows * s->scalar[1];
 }
 
-/* In parts of a cycle, of which there are AT_ONCE. */
+/* In parts of a cycle, of which there are `ports`. */
 static int cycles(const Step *s, int rows, int vectors)
 {
     int work = max(rows * vectors * s->sums, loads(s, rows, vectors, 1));
 
-    return max(LATENCY * AT_ONCE, work);
+    return max(s->unit->latency * s->unit->ports, work);
 }
 
 static bool fits(const Step *s, int rows, int vectors, int registers)
@@ -107,16 +108,16 @@ static int64_t least_of(int64_t a, int64_t b)
 }
 
 /* Vectors that so many columns take. */
-static int64_t vectors_in(const Node *vector, LowerTile how)
+static int64_t vectors_in(const Prog *p, const Node *vector, LowerTile how)
 {
     int64_t n = (how.columns + vector->lanes - 1) / vector->lanes;
 
-    return least_of(n > 0 ? n : 1, MOST_VECTORS);
+    return least_of(n > 0 ? n : 1, p->policy.block_registers);
 }
 
 LowerShape lower_shape(Prog *p, const Node *vector, const Node *rows, LowerTile how)
 {
-    Step s = { .p = p, .row = rows->local, .lane = vector->local };
+    Step s = { .p = p, .row = rows->local, .lane = vector->local, .unit = how.unit };
     Memo met = { 0 };
     int64_t n = trips_of(rows), m = (trips_of(vector) + vector->lanes - 1) / vector->lanes;
     LowerShape best = { 1, vector->regs };
@@ -129,9 +130,9 @@ LowerShape lower_shape(Prog *p, const Node *vector, const Node *rows, LowerTile 
         m = MANY;
     if (how.rows > 0)
         return (LowerShape){ (int)least_of(how.rows, n),
-                             (int)least_of(vectors_in(vector, how), m) };
+                             (int)least_of(vectors_in(p, vector, how), m) };
     for (int r = 1; r <= LOWER_ROWS && r <= n; r++)
-        for (int c = 1; c <= MOST_VECTORS && c <= m; c++) {
+        for (int c = 1; c <= p->policy.block_registers && c <= m; c++) {
             Cost cost = cost_of(&s, n, m, r, c);
 
             if (fits(&s, r, c, how.unit->registers) && is_better(cost, least) &&

@@ -7,7 +7,7 @@
  * hoisted searches: hoisting decides which loop a search is in. */
 #include "lower/tree/tree_int.h"
 
-enum { MOST_TREE = 256 };
+enum { LIMIT_TREE = 256 };
 
 typedef struct Merge {
     Prog *p;
@@ -71,7 +71,7 @@ static bool ascends(Merge *m, Expr *e, int depth)
 {
     if (depth_of(m, e) < depth)
         return true;
-    if (e->tree > MOST_TREE)
+    if (e->tree > LIMIT_TREE)
         return false;
     switch (e->op) {
     case OP_local: return m->loop[e->local->id];

@@ -19,7 +19,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_NODES = 500 }; /* of a phase that is there twice, with and without long rows */
 enum { GROUPS = 16 };      /* of the parts of a sum */
 
 Axis *split_axis(Prog *p, const char *letter, const char *stem, Axis *parent)
@@ -590,7 +589,7 @@ static void cut_phase(Prog *p, Node *phase, Sums *sums, NodeList *out)
     }
     split_find(&c);
     if (c.start != NULL && phase->lo->op == OP_int && phase->lo->i == 0 &&
-        count_nodes(phase) <= MOST_NODES && split_can_cut(&c))
+        count_nodes(phase) <= c.p->policy.twice_nodes && split_can_cut(&c))
         cut_long_rows(&c, phase, out);
     else
         lower_append(p, out, phase);

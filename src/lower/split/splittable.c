@@ -7,13 +7,6 @@
 #include "lower/split/split_int.h"
 #include "lower/storage/storage_int.h"
 
-enum {
-    MOST_SMALL = 1024, /* elements of an array that each part of a sum may have for itself; */
-    MOST_COVERED = 1 << 19, /* where each iteration adds to all of them, or to a short dimension of
-                             * rows of them by coordinates: the plan makes fewer parts of those */
-    MOST_DIM = 256     /* constant extents that need not be looped over */
-};
-
 bool split_is_row_loop(const Cut *c, const Node *n)
 {
     return n->kind == N_FOR && c->start != NULL && n->lo == c->lo && n->hi == c->hi;
@@ -60,7 +53,7 @@ static bool is_covered(Cut *c, Expr *index, Expr *extent)
 {
     const Node *loop = index->op == OP_local ? loop_of(c->phase, index->local) : NULL;
 
-    if (extent->op == OP_int && extent->i <= MOST_DIM)
+    if (extent->op == OP_int && extent->i <= c->p->policy.part_short)
         return true;
     return loop != NULL && loop->lo->op == OP_int && loop->lo->i == 0 && loop->hi == extent;
 }
@@ -118,7 +111,7 @@ static bool is_small(Cut *c, Expr *out)
         covered = covered && (out->arg[d]->op == OP_local || out->arg[d]->op == OP_cell) &&
                   is_covered(c, out->arg[d], e);
         if (e->op != OP_int || int_mul(all, e->i, &all) ||
-            all > (covered ? MOST_COVERED : MOST_SMALL))
+            all > (covered ? c->p->policy.part_covered : c->p->policy.part))
             return false;
     }
     return true;

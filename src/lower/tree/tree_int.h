@@ -40,7 +40,6 @@ bool lower_has_registers(const Node *);
 const char *lower_beside(Prog *, const Buf *b, const char *what);
 /* A scratch array of the iteration, of n elements, named after the array `beside`. */
 Buf *lower_scratch(Prog *, const Buf *beside, Type, int64_t n);
-enum { LOWER_MOST_SCRATCH = 64 << 10 }; /* bytes of one scratch array, which is on the stack */
 
 /* The largest power of 2 that is not above the number; at least 1. */
 int lower_power_below(int64_t);
