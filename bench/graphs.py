@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright The Weft authors
 """Operators of graph networks by name, beside torch and PyTorch Geometric: one process, calls in turns,
-medians.  Usage: bench/graphs.py [gat|rgcn|sage|all] [--threads 1] [--seconds 2] [--data FOLDER]
+medians.  Each line has the time of each peer and, in brackets, peer / Weft.
+Usage: bench/graphs.py [gat|rgcn|sage|all] [--threads 1] [--seconds 2] [--data FOLDER]
 --data: a folder with cora.npz, aifb.npz, mutag.npz and fb15k-237.npz; without it graphs are generated."""
 
 import argparse
@@ -37,7 +38,7 @@ def medians(calls, seconds):
 
 def tell(what, times):
     ours = times["weft"]
-    rest = "  ".join(f"{k} {t * 1e3:.2f} ms ({t / ours:.2f}x)" for k, t in times.items() if k != "weft")
+    rest = "  ".join(f"{k} {t * 1e3:.2f} ms ({k} / weft {t / ours:.2f}x)" for k, t in times.items() if k != "weft")
     print(f"{what}: weft {ours * 1e3:.2f} ms  {rest}", flush=True)
 
 

@@ -216,6 +216,12 @@ def gatv2(graph: Any, Q: Any, L: Any, X: Any, slope: float = 0.2, *, G: Any = No
     return _attend("gatv2", graph, {"Q": Q, "L": L, "X": X}, slope, G, F, weights, loops)
 
 
+def sage(rows: Rows, H: Any, reduce: str) -> Any:
+    """H[:, 0] of senders reduced ("sum" or "mean"), + H[:, 1] of the receiver: H is (nodes, 2, features)."""
+    spec = f"sage:{type_of('H', H)}" + (":mean" if reduce == "mean" else "")
+    return _run(spec, {"E.start": rows.start, "E.j": rows.sender, "H": H}, is_torch(H))
+
+
 def rgms(tiles: Tiles, X: Any, W: Any, reduce: str = "sum", *, comp: Any = None, weights: Any = None) -> Any:
     """Relational gather, matrix product and scatter: of each receiver, the sum over relations r of the
     features of its senders by edges of r, reduced ("sum", "mean" or "max"), times W_r.

@@ -12,6 +12,7 @@ static const OpsFamily *const families[] = {
     &ops_sparse,
     &ops_graph,
     &ops_relation,
+    &ops_node,
     &ops_attention,
     &ops_paged,
     &ops_conv3d,

@@ -97,6 +97,7 @@ extern const OpsSize ops_entry_sizes[];
 extern const OpsFamily ops_sparse;
 extern const OpsFamily ops_graph;
 extern const OpsFamily ops_relation;
+extern const OpsFamily ops_node;
 extern const OpsFamily ops_weights;
 extern const OpsFamily ops_matrix;
 extern const OpsFamily ops_attention;

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import weft  # noqa: E402
-from weft import nn  # noqa: E402
+from weft import _torch_large, nn  # noqa: E402
 
 try:
     import torch_geometric.nn as pyg
@@ -247,6 +247,20 @@ def test_rgcn_takes_pairs():
     ours, theirs = pair("RGCNConv", (CHANNELS, 3), 6, RELATIONS, dtype=torch.float32)
     compare(ours, theirs, [features(N, dtype=torch.float32), features(N + 2, 3, dtype=torch.float32)], index, types,
             dtype=torch.float32)
+
+
+def test_large_linear_maps_are_those_of_torch(monkeypatch):
+    """Results in large pages, and their derivatives to the second order."""
+    monkeypatch.setattr(_torch_large, "_LARGE", 0)
+    x, w, b = (torch.randn(s, dtype=torch.float64, requires_grad=True) for s in ((5, 4), (3, 4), (3,)))
+    for bias in (b, None):
+        got, want = (f(x, w, bias) for f in (_torch_large.linear, torch.nn.functional.linear))
+        assert type(got.grad_fn).__name__ == "_LinearBackward" and torch.equal(got, want)
+        wanted = [x, w] if bias is None else [x, w, b]
+        assert torch.autograd.gradcheck(lambda *given: _torch_large.linear(*given), wanted)
+        assert torch.autograd.gradgradcheck(lambda *given: _torch_large.linear(*given), wanted)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        _torch_large.linear(x, w[:, 1:])
 
 
 LAYERS = [("GCNConv", (CHANNELS, 3), {}), ("SAGEConv", (CHANNELS, 3), {}),

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright The Weft authors
-"""weft.message, weft.gat, weft.gatv2, weft.rgms: what plain loops over edges give, and their gradients."""
+"""weft.message, weft.gat, weft.gatv2, weft.rgms, sage: what plain loops over edges give, and their gradients."""
 
 import numpy as np
 import pytest
 
 import weft
+from weft import _edges, _message
 from weft._message import MESSAGES
 
 N, M, EDGES = 6, 7, 20
@@ -127,6 +128,18 @@ def test_rgms(rng, reduce, many):
     np.testing.assert_allclose(weft.rgms(tiles, X, blocks, reduce), want, atol=1e-12)
 
 
+@pytest.mark.parametrize("reduce", ["sum", "mean"])
+def test_sage(rng, reduce):
+    index, H = rng.integers(0, N - 1, (2, EDGES)), rng.normal(size=(N, 2, 3))  # the last node has no edge
+    want = H[:, 1].copy()
+    for i in range(N):
+        senders = index[0][index[1] == i]
+        if len(senders):
+            want[i] += getattr(np, reduce)(H[senders, 0], 0)
+    got = _message.sage(_edges.rows(weft.Graph(index, N), N, N), H, reduce)
+    np.testing.assert_allclose(got, want, atol=1e-12)
+
+
 def test_spmm_with_other_reductions(rng):
     A = np.array([[0, 2.0, -1], [0, 0, 0], [3, 0, 0.5]])
     B = rng.normal(size=(3, 4))
@@ -186,6 +199,11 @@ class TestGradients:
         self.check(lambda Q, L, X: weft.gatv2(index, Q, L, X), (2, 2), (5, 2, 2), (5, 2, 2))
         self.check(lambda Q, L, X, G, F: weft.gatv2(index, Q, L, X, G=G, F=F, weights=True, loops=1),
                    (2, 2), (5, 2, 2), (5, 2, 2), (14, 2, 2), (14, 2))
+
+    @pytest.mark.parametrize("reduce", ["sum", "mean"])
+    def test_of_sage(self, reduce):
+        rows = _edges.rows(self.index, 5, 5, 0, torch=True)
+        self.check(lambda H: _message.sage(rows, H, reduce), (5, 2, 3))
 
     @pytest.mark.parametrize("reduce", ["sum", "mean", "max"])
     def test_of_rgms(self, reduce):

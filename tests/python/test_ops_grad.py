@@ -4,7 +4,7 @@
 with every option that it takes.  Options that go together are tried together.  Of messages each has some of its
 options, and all of them when WEFT_TEST_LONG is set.  The other families have such tests of their own: attention and
 pages in test_attention_torch, conv3d in test_conv3d, weights, groups and sparse results in test_weights_torch, gat,
-gatv2 and rgms in test_message."""
+gatv2, rgms and sage in test_message."""
 
 import ctypes
 import itertools
@@ -23,8 +23,8 @@ from weft.torch import _bound  # noqa: E402
 
 LONG = bool(os.environ.get("WEFT_TEST_LONG"))
 MATRIX = ("spmv", "spmm", "sddmm", "segment_sum", "segment_mean", "segment_max", "segment_min", "softmax")
-ELSEWHERE = {"gat", "gatv2", "rgms", "attention", "paged_attention", "conv3d", "sparse_linear", "grouped_mm",
-             "spgemm", "sparse_add", "sparse_mul"}
+ELSEWHERE = {"gat", "gatv2", "rgms", "sage", "attention", "paged_attention", "conv3d", "sparse_linear",
+             "grouped_mm", "spgemm", "sparse_add", "sparse_mul"}
 OPTIONS = ("csr", "csc", "coo", "t", "heads", "batch", "values", "nodes", "mean", "max", "min", "arg", "list", "edges",
            "scalar")
 ROWS, COLS, NNZ = 4, 5, 9

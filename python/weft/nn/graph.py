@@ -20,6 +20,7 @@ from .._graph import Graph
 from .._lib import ArgumentError
 from .._sparse import bad, describe
 from .._torch_ad import is_traced
+from .._torch_large import linear as apply_linear
 
 __all__ = ["GATConv", "GATv2Conv", "GCNConv", "RGCNConv", "SAGEConv"]
 
@@ -44,6 +45,9 @@ class _Linear(torch.nn.Linear):
     def __init__(self, channels: int, out_channels: int, bias: bool = True, init: Any = None):
         self._init = init
         super().__init__(channels, out_channels, bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return apply_linear(x, self.weight, self.bias)
 
     def reset_parameters(self) -> None:
         if self._init is None:
@@ -309,15 +313,14 @@ class SAGEConv(_Conv):
         if not self._linear_aggr() or of[0].shape[0] >= of[0].shape[1]:
             if right is None:
                 return self.lin_l(self._reduce(rows, left, weight))
-            out = functional.linear(right, of[1], self.lin_l.bias)
+            out = apply_linear(right, of[1], self.lin_l.bias)
             return _add_product(out, self._reduce(rows, left, weight), of[0].t())
-        own = None  # less to gather after the product
-        if left is right:
-            left, own = functional.linear(left, torch.cat(of)).unflatten(-1, (2, -1)).unbind(-2)
-        else:
-            left = functional.linear(left, of[0])
-            own = None if right is None else functional.linear(right, of[1])
-        return _add(_add(self._reduce(rows, left, weight), own), self.lin_l.bias)
+        if left is right and left.dim() == 2 and weight is None:  # less to gather after the product
+            both = apply_linear(left, torch.cat(of)).unflatten(-1, (2, -1))
+            return _add(_message.sage(rows, both, _REDUCES[str(self.aggr)]), self.lin_l.bias)
+        left = apply_linear(left, of[0])
+        out = self._reduce(rows, left, weight)
+        return _add(_add(out, None if right is None else apply_linear(right, of[1])), self.lin_l.bias)
 
     def __repr__(self) -> str:
         return f"SAGEConv({self.in_channels}, {self.out_channels}, aggr={self.aggr})"
