@@ -28,8 +28,8 @@ export WEFT_LIMIT_MB=6000 # a loop that never ends may fill the memory before it
 suites() {
     echo golden
     case $1 in
-    lower) echo unit/test_lower unit/test_within unit/test_stages unit/test_made unit/test_search ;;
-    sched) echo unit/test_steps unit/test_sched unit/test_kernel_schedule ;;
+    lower) echo unit/lower/ unit/test_stages ;;
+    sched) echo unit/sched/ unit/test_kernel_schedule ;;
     emit) echo unit/test_export unit/test_emit_plan unit/test_kernel_functions ;;
     jit) echo unit/test_jit jit@1 jit ;;
     format) echo unit/test_layout unit/test_pack unit/test_format kernel/formats ;;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright The Weft authors
 #
-# passes.sh ROOT WEFT: every pass of the table has a golden file under its name that shows it, and
+# passes.sh ROOT WEFT: every pass of the table has a golden file and a unit test under its name, and
 # its function is declared in src/lower/lower.h.
 . "$(dirname "$0")/lib.sh"
 weft=${2:?the command}
@@ -19,6 +19,11 @@ for name in $names; do
     [ -f "$file" ] || bad "pass $name has no tests/golden/$name.txt, nor one that begins with ${name}_"
 done
 part "every pass has a golden file"
+
+for name in $names; do
+    find "$root/tests/unit" -name "test_$name.c" -exec cat {} + | grep -q "^TEST(" || bad "pass $name has no unit test: tests/unit/.../test_$name.c"
+done
+part "every pass has a unit test of its name"
 
 for name in $names; do
     case $name in formats | steps | lanes | fold) continue ;; esac # steps of a schedule; unroll again
