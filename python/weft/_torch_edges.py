@@ -13,7 +13,7 @@ import torch
 
 from . import _edges, _torch  # noqa: F401: _torch has libweft_torch loaded
 from ._graph import Graph
-from ._sparse import bad
+from ._sparse import bad, untransformed
 from ._torch_ad import is_traced
 
 Tensor = torch.Tensor
@@ -34,9 +34,13 @@ def _numpy(x: Tensor) -> np.ndarray:
     return x.detach().contiguous().numpy()
 
 
-@torch.library.custom_op("weft::edge_rows", mutates_args=())
-def _rows(edge_index: Tensor, receivers: int, senders: int, loops: int) -> List[Tensor]:
-    return list(tensors(_edges.make_rows(_numpy(edge_index[1]), _numpy(edge_index[0]), receivers, senders, loops)))
+def _made(edge_index: Tensor, receivers: int, senders: int, loops: int) -> List[Tensor]:
+    with untransformed():
+        ends = _numpy(edge_index)
+        return list(tensors(_edges.make_rows(ends[1], ends[0], receivers, senders, loops)))
+
+
+_rows = torch.library.custom_op("weft::edge_rows", _made, mutates_args=())  # for traces: a call takes longer
 
 
 @_rows.register_fake
@@ -90,7 +94,7 @@ def rows(graph: Any, receivers: int, senders: int, loops: int) -> Sequence[Tenso
     known = _edges.kept.get(graph)
     key = ("torch rows", receivers, senders, loops)
     if key not in known:
-        made = _rows(_index(graph), receivers, senders, loops)
+        made = _made(_index(graph), receivers, senders, loops)
         known[key] = _narrow(made, made[1].shape[0] + receivers + senders)
     return known[key]
 

@@ -77,7 +77,7 @@ static bool has_f16c(void)
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
 }
 
-static unsigned cpu(void)
+static unsigned cpu_read(void)
 {
     bool avx2, avx512;
 
@@ -88,11 +88,21 @@ static unsigned cpu(void)
     return TARGET_BY_NAME | (avx2 ? TARGET_AVX2 : 0) | (avx512 ? TARGET_AVX512 : 0);
 }
 #else
-static unsigned cpu(void)
+static unsigned cpu_read(void)
 {
     return TARGET_BY_NAME;
 }
 #endif
+
+/* The same, read once: in a virtual machine cpuid takes as long as a small kernel. */
+static unsigned cpu(void)
+{
+    static _Atomic unsigned known; /* TARGET_BY_NAME is always one of them */
+
+    if (known == 0)
+        known = cpu_read();
+    return known;
+}
 
 static bool can_run(const Target *target)
 {
