@@ -147,7 +147,7 @@ table() { # what takes longest comes first, so that the two lanes end together
     row structure/install   full  300 build          "bash tests/structure/install.sh . $r"
     row structure/symbols   fast   60 build          "bash tests/structure/symbols.sh . $r/libweft.so"
     row structure/passes    fast   60 build          "bash tests/structure/passes.sh . $r/weft"
-    for f in includes banned spdx sizes paths header; do
+    for f in includes banned spdx sizes paths header policy; do
         row "structure/$f"  fast   60 -              "bash tests/structure/$f.sh ."
     done
 }

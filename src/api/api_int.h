@@ -45,7 +45,7 @@ enum Tag {
     TAG_CTX = 0x5745, TAG_PROG, TAG_ARGS, TAG_KERNEL, TAG_TP, TAG_CONV, TAG_EDGES, TAG_FREED
 };
 
-/* The head of every object of the caller.  A freed one stays as an empty shell until MAX_SHELLS
+/* The head of every object of the caller.  A freed one stays as an empty shell until LIMIT_SHELLS
  * others have been freed, so that a stale pointer is an error and not a crash. */
 typedef struct Handle Handle;
 struct Handle {
@@ -54,7 +54,11 @@ struct Handle {
     Handle *next, *last; /* in the ring of live objects, or of shells */
 };
 
-enum { MAX_SHELLS = 64, MAX_MESSAGE = 2048, MAX_TEXT = 64 << 20 };
+enum { LIMIT_SHELLS = 64, LIMIT_LISTED = 20, LIMIT_MESSAGE = 2048, LIMIT_TEXT = 64 << 20 };
+#define LIMIT_ENTRIES (INT64_C(1) << 40)   /* of a structure that a call makes */
+#define LIMIT_RELATIONS (INT64_C(1) << 32)
+#define LIMIT_COPIES (INT64_C(1) << 20)
+#define LIMIT_ELEMENTS (INT64_C(1) << 45) /* of an array of a batch */
 
 struct weft_ctx {
     Handle h;
@@ -96,7 +100,7 @@ struct weft_ctx {
     struct Tuned *tuned; /* records of tuning, once they were asked for */
     Box *tuned_box;
     Box *found; /* of weft_kernel_space and weft_tuned_merge */
-    char message[MAX_MESSAGE], warning[MAX_MESSAGE];
+    char message[LIMIT_MESSAGE], warning[LIMIT_MESSAGE];
 };
 
 typedef enum ArgKind { ARG_SIZE, ARG_BUF, ARG_START, ARG_COORD } ArgKind;
@@ -232,11 +236,8 @@ struct weft_kernel {
     Box *scheduled, *printed; /* of that text; of the C text of a variant, once it was asked for */
     const Variant *source_of; /* which variant that is */
     const char *source;
-    int64_t busy;        /* ns of its runs, up to KERNEL_HOT */
+    int64_t busy;        /* ns of its runs, up to COST_HOT */
 };
-
-/* Runs that have taken about as long as a compile make code for their own sizes worth it. */
-enum { KERNEL_HOT = 100000000 };
 
 /* ctx.c */
 weft_ctx *api_ctx_new(const Os *);
@@ -358,7 +359,7 @@ struct Kernel *api_lower_to(Prog *p, const Aim *, const Pass *last);
 struct Kernel *api_passes(Prog *p, const Aim *);
 void api_run_pass(const Pass *, struct Kernel *, const Aim *); /* one of them */
 void api_collect_garbage(struct Kernel *); /* after a pass, where there is much */
-enum { API_MOST_STATEMENTS = 8192 };       /* that are lowered at once: docs/ir.md */
+enum { LIMIT_STATEMENTS = 8192 };       /* that are lowered at once: docs/ir.md */
 static inline Aim api_aim(const Target *target)
 {
     return (Aim){ target, sched_default(&target->unit), 0 };

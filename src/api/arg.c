@@ -124,9 +124,9 @@ static const char *all_names(Arena *arena, const Body *body)
 {
     Text text = { .arena = arena };
 
-    for (int i = 0; i < body->narg && i < 20; i++)
+    for (int i = 0; i < body->narg && i < LIMIT_LISTED; i++)
         text_f(&text, i > 0 ? ", %s" : "%s", body->arg[i].name);
-    text_str(&text, body->narg > 20 ? ", ..." : body->narg == 0 ? "nothing" : "");
+    text_str(&text, body->narg > LIMIT_LISTED ? ", ..." : body->narg == 0 ? "nothing" : "");
     return text.s;
 }
 

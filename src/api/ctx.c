@@ -136,7 +136,7 @@ void api_handle_free(void *handle)
     h->tag = TAG_FREED;
     ring_remove(h);
     ring_add(&ctx->shell, h);
-    if (++ctx->nshell > MAX_SHELLS)
+    if (++ctx->nshell > LIMIT_SHELLS)
         free_oldest_shell(ctx);
 }
 
@@ -235,13 +235,13 @@ static void write_message(weft_ctx *ctx)
         snprintf(place, sizeof place, "%s:%d:%d: error: ", err->file, err->line, err->col);
     else if (err->file[0] != 0)
         snprintf(place, sizeof place, "%s: error: ", err->file);
-    n = snprintf(ctx->message, MAX_MESSAGE, "%s%s", place, err->msg);
+    n = snprintf(ctx->message, LIMIT_MESSAGE, "%s%s", place, err->msg);
     for (char *c = ctx->message; *c != 0; c++) /* names may hold anything: not for a terminal */
-        *c = (unsigned char)*c < 32 && *c != '\n' ? ' ' : *c;
+        *c = (unsigned char)*c < ' ' && *c != '\n' ? ' ' : *c;
     if (err->line > 0 && err->src[0] != 0)
-        n += snprintf(ctx->message + n, (size_t)(MAX_MESSAGE - n), "\n    %s", err->src);
+        n += snprintf(ctx->message + n, (size_t)(LIMIT_MESSAGE - n), "\n    %s", err->src);
     if (err->line > 0 && err->src[0] != 0 && caret >= 0)
-        snprintf(ctx->message + n, (size_t)(MAX_MESSAGE - n), "\n    %*s^", caret, "");
+        snprintf(ctx->message + n, (size_t)(LIMIT_MESSAGE - n), "\n    %*s^", caret, "");
 }
 
 weft_status api_leave(weft_ctx *ctx)

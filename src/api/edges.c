@@ -97,9 +97,9 @@ static void check_count(weft_ctx *ctx, int64_t n, const char *what)
 {
     if (n < 0)
         err_throw(&ctx->err, ST_ARG, "a negative number of %s", what);
-    if (n >> LOWER_SIZE_BITS != 0)
+    if (n >> LIMIT_SIZE_BITS != 0)
         err_throw(&ctx->err, ST_LIMIT, "%lld %s; kernels take sizes below 2^%d", (long long)n, what,
-                  LOWER_SIZE_BITS);
+                  LIMIT_SIZE_BITS);
 }
 
 void edges_check(weft_ctx *ctx, const weft_edge_list *list)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define MOST_BYTES ((int64_t)4 << 30)
+#define LIMIT_BYTES ((int64_t)4 << 30)
 
 typedef enum FileKind { FILE_OTHER, FILE_NPY, FILE_NPZ, FILE_MTX } FileKind;
 
@@ -82,7 +82,7 @@ static void view_array(weft_ctx *ctx, const Arg *a, Array data, int ndim, const 
 static void read_array(weft_ctx *ctx, const Arg *a, const Path *path, Bound *out)
 {
     Arena *arena = &ctx->box->arena;
-    Bytes bytes = file_read(&ctx->scratch, path->file, MOST_BYTES);
+    Bytes bytes = file_read(&ctx->scratch, path->file, LIMIT_BYTES);
     IoArray array;
     IoNpz npz;
 
@@ -110,7 +110,7 @@ static void list_places(Arena *arena, Coo *a)
 static void read_matrix(weft_ctx *ctx, const Arg *a, const Path *path, Bound *out)
 {
     Arena *arena = &ctx->box->arena;
-    Bytes bytes = file_read(&ctx->scratch, path->file, MOST_BYTES);
+    Bytes bytes = file_read(&ctx->scratch, path->file, LIMIT_BYTES);
     Coo *coo = arena_alloc(arena, sizeof *coo);
     IoMatrix m;
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define MOST_BYTES ((int64_t)4 << 30)
+#define LIMIT_BYTES ((int64_t)4 << 30)
 
 static bool ends_in(const char *s, const char *end)
 {
@@ -87,7 +87,7 @@ static void read_npz(weft_ctx *ctx, Arena *arena, const char *path, GeomGraph *g
     int64_t *row, *col, k = 0;
     IoNpz npz;
 
-    io_npz_parse(arena, file_read(&ctx->scratch, path, MOST_BYTES), path, NULL, &npz);
+    io_npz_parse(arena, file_read(&ctx->scratch, path, LIMIT_BYTES), path, NULL, &npz);
     for (; k < 4 && (a == NULL || b == NULL); k++) {
         a = member(&npz, pair[k][0]);
         b = member(&npz, pair[k][1]);
@@ -121,7 +121,7 @@ static void read_mtx(weft_ctx *ctx, Arena *arena, const char *path, GeomGraph *g
 {
     IoMatrix m;
 
-    io_mtx_parse(arena, file_read(&ctx->scratch, path, MOST_BYTES), path, &m);
+    io_mtx_parse(arena, file_read(&ctx->scratch, path, LIMIT_BYTES), path, &m);
     if (m.dense)
         err_throw(arena->err, ST_BIND, "%s is a dense matrix", path);
     g->m = m.m;

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { MOST_SIZES = 8, MOST_STRIDES = 16 };
+enum { LIMIT_SIZES = 8, LIMIT_STRIDES = 16 };
 
 static int64_t size_in(const VariantKey *key, int i)
 {
@@ -180,7 +180,7 @@ static bool has_room(const weft_kernel *k, const char *sched)
 
     for (int i = 0; i < k->n; i++)
         n += has_sizes(k, &k->variant[i]->key) && is_scheduled(k->variant[i], sched);
-    return n < MOST_SIZES;
+    return n < LIMIT_SIZES;
 }
 
 /* Whose strides always change has them copied. */
@@ -190,7 +190,7 @@ static bool has_room_for_strides(const weft_kernel *k)
 
     for (int i = 0; i < k->n; i++)
         n += k->variant[i]->key.stride != NULL;
-    return n < MOST_STRIDES;
+    return n < LIMIT_STRIDES;
 }
 
 const Variant *kernel_variant(weft_kernel *k, const VariantKey *key)

@@ -11,7 +11,7 @@
 #include <time.h>
 
 /* A second or so of interpreting. */
-#define MOST_WORK 1e8
+#define LIMIT_WORK 1e8
 
 static bool has_built(const Axis *a)
 {
@@ -58,12 +58,12 @@ static void interpret(weft_args *args, Box *box, Env *env, void *with)
     const Prog *p = args->body->prog;
     double work = api_work(p, env);
 
-    if (work > MOST_WORK)
+    if (work > LIMIT_WORK)
         err_throw(
             &args->h.ctx->err, ST_LIMIT,
             "%s would be interpreted, and this run has about %.1g scalar operations, more than "
             "%.0g. The reason: %s. weft_run (weft run -t interp) goes on, however long it takes",
-            p->name, work, MOST_WORK, kernel_why(k));
+            p->name, work, LIMIT_WORK, kernel_why(k));
     interp_run(&box->arena, p, env);
 }
 
@@ -79,7 +79,7 @@ static _Noreturn void explain(weft_args *args, int64_t fault)
     if (fault == RUN_NOMEM)
         err_throw(&ctx->err, ST_NOMEM, "out of memory for the scratch of a kernel");
     env = api_env(args, arena, NULL);
-    if (api_work(p, env) <= MOST_WORK)
+    if (api_work(p, env) <= LIMIT_WORK)
         interp_run(arena, p, env);
     err_throw(&ctx->err, ST_RUN, "%s: %s", p->name, loop_fault((Fault)fault));
 }
@@ -94,7 +94,7 @@ Pool *api_pool(weft_ctx *ctx)
 static int64_t run_plan(weft_kernel *k, weft_args *args, Pool *pool)
 {
     const Os *os = k->h.ctx->os;
-    bool cold = k->busy < KERNEL_HOT;
+    bool cold = k->busy < COST_HOT;
     int64_t begin = cold ? os->clock(os, CLOCK_MONOTONIC) : 0, fault = api_run_plan(args, pool);
 
     if (cold)

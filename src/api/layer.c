@@ -54,7 +54,7 @@ static void name_slots(Layer *l, const char *const *name)
             continue;
         if (kind == LAYER_D2 && o == LAYER_Z)
             kind = LAYER_ALONG; /* the second gradient by the cotangent */
-        snprintf(l->name[i], LAYER_NAME, "%s%s", before[kind], name[o]);
+        snprintf(l->name[i], LIMIT_LAYER_NAME, "%s%s", before[kind], name[o]);
     }
 }
 
@@ -237,11 +237,11 @@ static weft_status ready_of(Layer *l, const Call *c, LayerReady **out)
     s = open_ready(l, c, &made);
     if (s != WEFT_OK)
         return s;
-    if (l->nready < LAYER_READY) {
+    if (l->nready < LIMIT_READY) {
         *out = &l->ready[l->nready++];
     } else {
         *out = &l->ready[l->next];
-        l->next = (l->next + 1) % LAYER_READY;
+        l->next = (l->next + 1) % LIMIT_READY;
         close_ready(*out);
     }
     **out = made;
@@ -313,7 +313,7 @@ static weft_status check_call(Layer *l, Call *c)
 static weft_status call(Layer *l, Call *c)
 {
     weft_ctx *ctx = l->ctx;
-    char warning[MAX_MESSAGE] = "";
+    char warning[LIMIT_MESSAGE] = "";
     LayerReady *r = NULL;
     weft_status s = check_call(l, c);
 

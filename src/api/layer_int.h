@@ -17,7 +17,7 @@ enum { LAYER_X, LAYER_Y, LAYER_W, LAYER_M, LAYER_Z, LAYER_OPERANDS };
 typedef enum LayerKind { LAYER_AT, LAYER_D, LAYER_D2, LAYER_ALONG, LAYER_KINDS } LayerKind;
 #define LAYER_SLOT(kind, operand) ((kind) * LAYER_OPERANDS + (operand))
 
-enum { LAYER_SLOTS = LAYER_KINDS * LAYER_OPERANDS, LAYER_NAME = 12, LAYER_READY = 16 };
+enum { LAYER_SLOTS = LAYER_KINDS * LAYER_OPERANDS, LIMIT_LAYER_NAME = 12, LIMIT_READY = 16 };
 
 typedef struct LayerReady { /* one program, ready to run */
     int order;
@@ -31,13 +31,13 @@ typedef struct LayerReady { /* one program, ready to run */
 typedef struct Layer {
     weft_ctx *ctx;
     weft_prog *prog;
-    char name[LAYER_SLOTS][LAYER_NAME];
+    char name[LAYER_SLOTS][LIMIT_LAYER_NAME];
     int64_t dim[LAYER_OPERANDS]; /* elements of a row; 0: there is none */
     bool rows[LAYER_OPERANDS];   /* it has rows, as many as a call says */
     Type type[LAYER_OPERANDS];
     int ndim[LAYER_OPERANDS];
     int64_t shape[LAYER_OPERANDS][WEFT_MAX_NDIM]; /* of one row */
-    LayerReady ready[LAYER_READY];
+    LayerReady ready[LIMIT_READY];
     int nready, next; /* when all are taken, the next to go */
 } Layer;
 

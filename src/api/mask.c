@@ -5,6 +5,8 @@
 #include "api/api_int.h"
 #include "geom/geom.h"
 
+enum { LIMIT_COLUMNS = 64 };
+
 static int64_t or_else(int64_t value, int64_t other)
 {
     return value == 0 ? other : value;
@@ -16,13 +18,13 @@ static void check_sizes(weft_ctx *ctx, const GeomMaskIn *in, weft_type type)
         err_throw(&ctx->err, ST_ARG,
                   "a mask of %lld x %lld tokens, %lld copies: give sizes from 0 on",
                   (long long)in->n, (long long)in->m, (long long)in->copies);
-    if (in->bi < 1 || in->bi > GEOM_MASK_TILE || in->bj < 1 || in->bj > 64)
+    if (in->bi < 1 || in->bi > GEOM_MASK_TILE || in->bj < 1 || in->bj > LIMIT_COLUMNS)
         err_throw(&ctx->err, ST_ARG,
                   "tiles of %d queries and blocks of %d keys: give 1 to 64 of each", in->bi,
                   in->bj);
     if (type != WEFT_F32 && type != WEFT_F64)
         err_throw(&ctx->err, ST_ARG, "the patterns of a mask are WEFT_F32 or WEFT_F64");
-    if (in->n > INT64_C(1) << 40 || in->m > INT64_C(1) << 40 || in->copies > INT64_C(1) << 20)
+    if (in->n > LIMIT_ENTRIES || in->m > LIMIT_ENTRIES || in->copies > LIMIT_COPIES)
         err_throw(&ctx->err, ST_LIMIT, "a mask of more than 2^40 tokens or 2^20 copies");
 }
 

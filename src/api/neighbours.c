@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define MOST_BYTES ((int64_t)4 << 30)
+#define LIMIT_BYTES ((int64_t)4 << 30)
 
 static bool ends_in(const char *s, const char *end)
 {
@@ -21,7 +21,7 @@ static void read_xyz(weft_ctx *ctx, Arena *arena, const char *path, weft_atoms *
 {
     IoAtoms a;
 
-    io_xyz_parse(arena, file_read(&ctx->scratch, path, MOST_BYTES), path, &a);
+    io_xyz_parse(arena, file_read(&ctx->scratch, path, LIMIT_BYTES), path, &a);
     *out = (weft_atoms){ .n = a.n, .pos = a.pos, .kind = a.kind, .kinds = a.kinds, .name = a.name };
     memcpy(out->cell, a.cell, sizeof out->cell);
     for (int c = 0; c < 3; c++)

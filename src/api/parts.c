@@ -180,7 +180,7 @@ void api_fill_parts(Arena *arena, const Lowered *l, Env *env, const Axis *e, int
 /* Some 10 us of work: in a loop over dense rows an element takes less than an entry does. */
 int64_t api_grain(Arena *arena, const Lowered *l, const Env *env, int phase)
 {
-    double weight = lower_weight(arena, l->prog, env, &l->work[phase]) / 16;
+    double weight = lower_weight(arena, l->prog, env, &l->work[phase]) / COST_ELEMENTS;
 
     return weight <= 1 ? RUN_GRAIN : (int64_t)(RUN_GRAIN / weight) + 1;
 }

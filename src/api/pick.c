@@ -8,14 +8,6 @@
 
 #include <math.h>
 
-/* Below this many bytes nothing that is gathered is far away. */
-#define NEAR ((int64_t)8 << 20)
-/* What has to be gained on the default, as a model may be wrong, by copies and without hints; and
- * how often a row is to be read that a copy of all rows may pay. */
-#define GAIN 0.75
-#define HINTS 0.97
-#define REUSE 16
-
 static bool is_known(const Prog *p)
 {
     for (int i = 0; i < p->naxis; i++)
@@ -34,7 +26,7 @@ static bool has_far(Arena *arena, const Prog *p, const Env *env)
         if (b->kind != B_ARG || b->written || b->nfull < 2)
             continue;
         ir_layout(arena, p, env, b, &l);
-        if (l.n >= NEAR / ir_type[b->type].bytes)
+        if (l.n >= COST_FAR / ir_type[b->type].bytes)
             return true;
     }
     return false;
@@ -63,14 +55,14 @@ static bool can_pack(Arena *arena, const Prog *p, const Env *env, const CostShap
     const CostGather *g = &shape->gather[0];
 
     return has_far(arena, p, env) && shape->ngather == 1 && !g->write &&
-           g->count * g->row >= REUSE * g->table;
+           g->count * g->row >= COST_REUSE * g->table;
 }
 
 static Sched pick_panel(const Target *target, const CostShape *shape, const Machine *m, int threads)
 {
     static const int width[] = { 64, 128, 256, 512 };
     Sched s = sched_default(&target->unit), best = s;
-    double least = GAIN * api_predict(target, &s, shape, m, threads);
+    double least = COST_GAIN * api_predict(target, &s, shape, m, threads);
 
     s.policy.pack = 1;
     for (size_t i = 0; i < sizeof width / sizeof *width; i++) {
@@ -93,7 +85,7 @@ static Sched pick_ahead(const Target *target, const CostShape *shape, const Mach
 
     none.policy.ahead = 0;
     return api_predict(target, &none, shape, m, threads) <
-                   HINTS * api_predict(target, &s, shape, m, threads)
+                   COST_NO_HINTS * api_predict(target, &s, shape, m, threads)
                ? none
                : s;
 }

@@ -485,10 +485,10 @@ static void check_length(Prog *p)
 
     for (int i = 0; i < p->nstmt; i++)
         n += p->stmt[i]->nassign;
-    if (n > API_MOST_STATEMENTS)
+    if (n > LIMIT_STATEMENTS)
         ir_throw(p, ST_LIMIT,
                  "%lld statements: a kernel has at most %d; move some of them to another program",
-                 (long long)n, API_MOST_STATEMENTS);
+                 (long long)n, LIMIT_STATEMENTS);
 }
 
 /* A program that is written at a later stage begins there. */

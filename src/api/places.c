@@ -15,7 +15,7 @@ weft_status weft_places_make(weft_ctx *context, const char *format, const unsign
     API_ENTER(ctx);
     api_need(ctx, format, "format");
     api_need(ctx, out, "out");
-    if (rows < 0 || columns < 0 || int_mul(rows, columns, &all) || all > INT64_C(1) << 40)
+    if (rows < 0 || columns < 0 || int_mul(rows, columns, &all) || all > LIMIT_ENTRIES)
         err_throw(&ctx->err, ST_ARG, "a weight of %lld x %lld: give sizes from 0 to 2^40 in all",
                   (long long)rows, (long long)columns);
     if (all > 0)

@@ -45,9 +45,6 @@ typedef struct Plan {
     int64_t ns, transpose_ns, format_ns; /* and what making it took, these included */
 } Plan;
 
-/* Elements of an array with gaps that make code of their own worth it. */
-enum { STRIDED_LEAST = 1 << 16 };
-
 static void reserve(Arena *arena, Plan *plan, Feed *f, int64_t n, Type type)
 {
     int64_t bytes;
@@ -159,9 +156,9 @@ static void make_sizes(Arena *arena, Plan *plan, const Lowered *l, const Env *en
     int n = l->prog->nsize;
 
     for (int i = 0; i < n; i++)
-        if (env->size[i] >> LOWER_SIZE_BITS != 0)
+        if (env->size[i] >> LIMIT_SIZE_BITS != 0)
             err_throw(arena->err, ST_LIMIT, "the size %s is %lld; kernels take sizes below 2^%d",
-                      l->prog->size[i]->name, (long long)env->size[i], LOWER_SIZE_BITS);
+                      l->prog->size[i]->name, (long long)env->size[i], LIMIT_SIZE_BITS);
     plan->size = arena_array(arena, n + l->info->ncount + l->info->nhow, sizeof *plan->size);
     memcpy(plan->size, env->size, (size_t)n * sizeof *plan->size);
     for (int i = 0; i < l->info->ncount; i++)
@@ -446,10 +443,7 @@ static bool is_too_long(const Arg *a, const Array *is)
     return is->n > INT32_MAX && (a->kind == ARG_START || a->axis->parent == NULL);
 }
 
-/* Short rows are worth code of their own length: what a loop that takes many lanes at once asks
- * before and after its few turns is known then. */
-enum { MOST_SHORT = 1024 };
-
+/* The lengths of short rows, which are worth code of their own. */
 static const int64_t *short_sizes(const weft_kernel *k, const weft_args *args, const Env *env,
                                   bool *cold)
 {
@@ -458,8 +452,8 @@ static const int64_t *short_sizes(const weft_kernel *k, const weft_args *args, c
     int64_t *size = arena_array(&args->h.ctx->scratch, n, sizeof *size);
 
     for (int i = 0; i < n && l != NULL; i++)
-        if (l->in_lanes[i] && env->size[i] <= MOST_SHORT) {
-            *cold = k->busy < KERNEL_HOT;
+        if (l->in_lanes[i] && env->size[i] <= COST_SHORT) {
+            *cold = k->busy < COST_HOT;
             size[i] = *cold ? 0 : env->size[i];
         }
     return size;
@@ -478,7 +472,7 @@ static const int64_t *strides_of(const weft_args *args, int i)
     bool good = a->kind == ARG_BUF && a->role == WEFT_INPUT && b->how == HOW_USER && !v->plain &&
                 !api_is_built(a) && v->ndim > 0 &&
                 (uintptr_t)v->data % ir_type[v->type].bytes == 0 &&
-                v->n >= (least > 0 ? least : STRIDED_LEAST);
+                v->n >= (least > 0 ? least : COST_STRIDED);
 
     if (!good)
         return NULL;
@@ -523,7 +517,7 @@ static const Variant *find_variant(weft_kernel *k, weft_args *args, const Env *e
     if (sched == NULL)
         sched = api_tuned(args, env, threads);
     if (sched == NULL)
-        sched = api_pick(args->h.ctx, args->body->prog, env, threads, k->busy >= KERNEL_HOT);
+        sched = api_pick(args->h.ctx, args->body->prog, env, threads, k->busy >= COST_HOT);
     return kernel_variant(k, &(VariantKey){
                                  .index = index,
                                  .size = short_sizes(k, args, env, cold),
@@ -612,7 +606,7 @@ Plan *api_plan(weft_kernel *k, weft_args *args, Pool *pool, bool *made)
     if (args->fresh)
         api_check_overlap(args);
     *made = plan == NULL || plan->kernel != k->number || plan->shapes != args->shapes ||
-            (plan->cold && k->busy >= KERNEL_HOT) ||
+            (plan->cold && k->busy >= COST_HOT) ||
             (args->fresh && !structure_is_same(args, plan, pool));
     if (*made)
         plan = make(k, args, pool);

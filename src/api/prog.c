@@ -40,8 +40,8 @@ static Body *read_body(weft_ctx *ctx, const char *file, const char *text, size_t
     Body *body = arena_alloc(&box->arena, sizeof *body);
     Sched sched = { .text = NULL };
 
-    if (n > MAX_TEXT)
-        err_throw(&ctx->err, ST_LIMIT, "a program of %zu bytes; at most %d are read", n, MAX_TEXT);
+    if (n > LIMIT_TEXT)
+        err_throw(&ctx->err, ST_LIMIT, "a program of %zu bytes; at most %d are read", n, LIMIT_TEXT);
     body->box = box;
     body->file = arena_copy(&box->arena, file, strlen(file) + 1);
     body->text = arena_copy(&box->arena, text, n);
@@ -104,7 +104,7 @@ static const char *beside(weft_ctx *ctx, const char *path)
     if (fd < 0)
         return NULL;
     ctx->os->close(ctx->os, fd);
-    text = file_read(&ctx->scratch, name.s, MAX_TEXT);
+    text = file_read(&ctx->scratch, name.s, LIMIT_TEXT);
     all = arena_alloc(&ctx->scratch, text.n + 1);
     memcpy(all, text.p, text.n);
     sched_parse(&ctx->err, all, &sched);
@@ -113,7 +113,7 @@ static const char *beside(weft_ctx *ctx, const char *path)
 
 static weft_prog *read_prog(weft_ctx *ctx, const char *path)
 {
-    Bytes text = file_read(&ctx->scratch, path, MAX_TEXT);
+    Bytes text = file_read(&ctx->scratch, path, LIMIT_TEXT);
 
     return scheduled(ctx, strcmp(path, "-") == 0 ? "<stdin>" : path, text, beside(ctx, path));
 }
@@ -192,9 +192,9 @@ static void check_rows(weft_ctx *ctx, const weft_rows *r)
                   r->axis, r->ncoord, IR_MAX_RANK);
     for (int k = 0; k < r->ncoord; k++)
         api_need(ctx, r->coord[k], "rows: the name of a coordinate");
-    if (r->n < 0 || int_mul(r->n, r->ncoord, &values) || values > MAX_TEXT)
+    if (r->n < 0 || int_mul(r->n, r->ncoord, &values) || values > LIMIT_TEXT)
         err_throw(&ctx->err, ST_LIMIT, "rows: axis %s has %lld entries; up to %d numbers are read",
-                  r->axis, (long long)r->n, MAX_TEXT);
+                  r->axis, (long long)r->n, LIMIT_TEXT);
     if (r->n > 0)
         api_need(ctx, r->table, "rows: the table of coordinates");
     if (r->value != NULL && r->n > 0)

@@ -44,7 +44,7 @@ static void make(weft_ctx *ctx, const weft_edge_list *list, const void *type, in
     GeomList edges = take(ctx, list);
     GeomTiles t;
 
-    if (relations < 0 || relations > INT64_C(1) << 32 || least < 0 || least > INT64_C(1) << 40)
+    if (relations < 0 || relations > LIMIT_RELATIONS || least < 0 || least > LIMIT_ENTRIES)
         err_throw(&ctx->err, ST_ARG, "%lld relations and at least %lld tiles", (long long)relations,
                   (long long)least);
     geom_tiles(&api_box(ctx)->arena, &edges, edges_widen(ctx, list, type, relations, "type"),

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROWS = 16, MOST_COLUMNS = 12, TAIL = 3 };
+enum { LIMIT_ROWS = 16, LIMIT_COLUMNS = 12, TAIL = 3 };
 
 /* v as an element of this type holds it. */
 static double narrow(Type type, double v)
@@ -60,8 +60,8 @@ static int widest(const Array *a, int64_t rows, int64_t columns)
     int most = 0;
     char text[NUM_TEXT];
 
-    for (int64_t r = 0; r < rows; r = after(r, rows, MOST_ROWS))
-        for (int64_t c = 0; c < columns; c = after(c, columns, MOST_COLUMNS)) {
+    for (int64_t r = 0; r < rows; r = after(r, rows, LIMIT_ROWS))
+        for (int64_t c = 0; c < columns; c = after(c, columns, LIMIT_COLUMNS)) {
             put_number(a, r * columns + c, text);
             most = (int)strlen(text) > most ? (int)strlen(text) : most;
         }
@@ -73,7 +73,7 @@ static void put_row(Text *out, const Array *a, int64_t first, int64_t columns, i
     char text[NUM_TEXT];
 
     for (int64_t c = 0, next; c < columns; c = next) {
-        next = after(c, columns, MOST_COLUMNS);
+        next = after(c, columns, LIMIT_COLUMNS);
         put_number(a, first + c, text);
         text_f(out, "  %*s%s", width, text, next > c + 1 ? "  ..." : "");
     }
@@ -99,7 +99,7 @@ static void show(Text *out, const char *name, Type type, const weft_tensor *t)
     put_heading(out, name, type, t);
     width = widest(&a, rows, columns);
     for (int64_t r = 0, next; r < rows && columns > 0; r = next) {
-        next = after(r, rows, MOST_ROWS);
+        next = after(r, rows, LIMIT_ROWS);
         put_row(out, &a, r * columns, columns, width);
         text_str(out, next > r + 1 ? "  ...\n" : "");
     }

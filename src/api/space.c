@@ -11,7 +11,7 @@
 #include <time.h>
 
 /* Of temporaries that may be computed where they are read. */
-enum { MOST_STEPS = 6 };
+enum { LIMIT_STEPS = 6 };
 
 int64_t tuning_clock(const Tuning *t)
 {
@@ -255,7 +255,7 @@ static void add_steps(Tuning *t, TuneFacts *facts)
             const Assign *a = &p->stmt[i]->assign[k];
             Text text = { .arena = &t->ctx->scratch };
 
-            if (a->op != A_SET || a->out->buf->kind != B_TEMP || facts->nsteps == MOST_STEPS)
+            if (a->op != A_SET || a->out->buf->kind != B_TEMP || facts->nsteps == LIMIT_STEPS)
                 continue;
             text_f(&text, "compute_inline %s", a->label);
             steps = arena_grow(text.arena, steps, facts->nsteps, &cap, sizeof *steps);

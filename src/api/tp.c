@@ -19,7 +19,7 @@ static weft_status place(weft_args *args, const void *n)
 
 static weft_status open_product(weft_tp *tp, const char *spec)
 {
-    static const int64_t one = 1, two = 2;
+    static const int64_t one = 1, two = 2; /* not speed: the values of sizes */
     Layer *l = &tp->layer;
     weft_prog *prog;
     weft_status s = weft_prog_o3(tp->h.ctx, spec, &prog);
@@ -89,7 +89,7 @@ static bool has_arrays(const weft_tp *tp, int64_t n)
 
     for (int i = 0; i < LAYER_OPERANDS; i++)
         if (i != LAYER_W && i != LAYER_M &&
-            (int_mul(n, tp->layer.dim[i], &elements) || elements >= INT64_C(1) << 45))
+            (int_mul(n, tp->layer.dim[i], &elements) || elements >= LIMIT_ELEMENTS))
             return false;
     return true;
 }

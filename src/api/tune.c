@@ -368,7 +368,7 @@ static void run_default(Tuning *t)
 {
     Arena *arena = &t->ctx->scratch;
 
-    t->k->busy = KERNEL_HOT; /* so that none is compiled while it is timed */
+    t->k->busy = COST_HOT; /* so that none is compiled while it is timed */
     run(t, "", NULL);
     t->want = arena_array(arena, t->args->body->narg, sizeof *t->want);
     for (int i = 0; i < t->args->body->narg; i++)

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_BYTES = 16 << 20 };
+enum { LIMIT_BYTES = 16 << 20 };
 
 typedef struct Tuned {
     TuneRecords all;
@@ -54,7 +54,7 @@ static Tuned *records(weft_ctx *ctx)
     t = arena_alloc(&ctx->tuned_box->arena, sizeof *t);
     t->all.arena = &ctx->tuned_box->arena;
     if (path != NULL)
-        tune_records_add(&t->all, api_read_quietly(ctx, path, MOST_BYTES));
+        tune_records_add(&t->all, api_read_quietly(ctx, path, LIMIT_BYTES));
     say_damaged(ctx, path, t->all.damaged);
     return ctx->tuned = t;
 }
@@ -163,7 +163,7 @@ static const char *merge(weft_ctx *ctx, const char *const *path, int n)
 
     for (int i = 0; i < n; i++) {
         api_need(ctx, path[i], "a path");
-        tune_records_add(&all, file_read(arena, path[i], MOST_BYTES));
+        tune_records_add(&all, file_read(arena, path[i], LIMIT_BYTES));
     }
     tune_records_sort(&all);
     text_put(&out, "", 0);

@@ -96,12 +96,12 @@ static void warn(weft_ctx *ctx, const weft_kernel *k, const Variant *v)
     int n = 0;
 
     if (v->why != NULL)
-        n = snprintf(ctx->warning, MAX_MESSAGE,
+        n = snprintf(ctx->warning, LIMIT_MESSAGE,
                      v == k->variant[0] ? "%s is interpreted: %s"
                                         : "%s runs by a more general kernel: %s",
                      k->body->prog->name, v->why);
-    if (ctx->jit != NULL && jit_warning(ctx->jit, note) && n < MAX_MESSAGE)
-        snprintf(ctx->warning + n, (size_t)(MAX_MESSAGE - n), n > 0 ? "\n%s" : "%s", note);
+    if (ctx->jit != NULL && jit_warning(ctx->jit, note) && n < LIMIT_MESSAGE)
+        snprintf(ctx->warning + n, (size_t)(LIMIT_MESSAGE - n), n > 0 ? "\n%s" : "%s", note);
 }
 
 void api_say_compile(weft_ctx *ctx, const weft_kernel *k, const Variant *v, const JitReport *report)

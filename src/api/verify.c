@@ -18,8 +18,6 @@ typedef struct Look {
     Pool *pool;                 /* NULL: the calling thread */
 } Look;
 
-enum { GRAIN = 1 << 15 };
-
 /* Is fn 0 for all of 0..n? */
 static bool holds(const Look *l, RunPhaseFn *fn, const RunPhase *how)
 {
@@ -27,7 +25,7 @@ static bool holds(const Look *l, RunPhaseFn *fn, const RunPhase *how)
     void *array[] = { (void *)l };
 
     phase.fn = fn;
-    phase.grain = GRAIN;
+    phase.grain = COST_CHECKED;
     if (l->pool != NULL)
         return run_phases(l->pool, &phase, 1, array, NULL) == 0;
     return phase.n <= 0 || fn(array, NULL, 0, phase.n, NULL) == 0;
@@ -291,7 +289,7 @@ static bool values_are_once(const Look *l)
         if (l->axis->coord[k].once && l->bound[k] > most)
             most = l->bound[k];
     return most < 0 ||
-           (l->pool != NULL && most / 64 <= l->span->total &&
+           (l->pool != NULL && most / COST_LOOKED <= l->span->total &&
             holds(l, look_for_others, &(RunPhase){ .n = 1, .work_bytes = most / 8 + 1 }));
 }
 

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-enum { MOVE_BYTES = 1 << 16 }; /* that are worth a chunk of a copy */
-
 static const Type type_of[] = { [WEFT_I32] = T_i32,   [WEFT_I64] = T_i64, [WEFT_F16] = T_f16,
                                 [WEFT_BF16] = T_bf16, [WEFT_F32] = T_f32, [WEFT_F64] = T_f64 };
 
@@ -160,7 +158,7 @@ static void move_all(Pool *pool, const View *v, const void *packed, int64_t give
     RunPhase phase = { .fn = move_rows, .n = v->n / length_of(v) };
     int64_t bytes = v->n * (int64_t)ir_type[v->type].bytes;
 
-    phase.grain = 1 + MOVE_BYTES / (1 + bytes / phase.n);
+    phase.grain = 1 + COST_MOVED / (1 + bytes / phase.n);
     if (v->plain && give)
         memcpy(v->data, packed, (size_t)bytes);
     else if (v->plain)

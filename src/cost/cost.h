@@ -122,4 +122,22 @@ typedef struct CostLoops {
 } CostLoops;
 double cost_loops(const CostShape *, const Machine *, const CostLoops *, int threads);
 
+/* By which plans and runs choose, in time, bytes and elements of real machines. */
+enum {
+    COST_HOT = 100000000,    /* ns of runs that make code for their own sizes worth a compile */
+    COST_SHORT = 1024,       /* elements of a row that is worth code of its own length: what a loop
+                              * over lanes asks before and after its few turns is known then */
+    COST_STRIDED = 1 << 16,  /* elements of an array with gaps that is worth code of its own */
+    COST_FAR = 8 << 20,      /* bytes below which nothing that is gathered is far away */
+    COST_REUSE = 16,         /* reads of a row that a copy of all rows has to serve to pay */
+    COST_CHECKED = 1 << 15,  /* positions of a structure that are worth a thread's check */
+    COST_MOVED = 1 << 16,    /* bytes that are worth a chunk of a copy */
+    COST_ELEMENTS = 16,      /* elements of a dense row that take as long as a stored entry */
+    COST_LOOKED = 64         /* bits of a set of coordinates that cost as much as a stored entry */
+};
+/* The model may be wrong: a copy has to take at most this part of the default's time, and loops
+ * without prefetch this part of that with it. */
+#define COST_GAIN 0.75
+#define COST_NO_HINTS 0.97
+
 #endif

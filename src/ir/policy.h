@@ -69,6 +69,9 @@ struct VectorUnit;
     X(part, 0, 1 << 20, 1024, "elements of an array that each part of a sum has a copy of")       \
     X(part_covered, 0, 1 << 28, 1 << 19, "the same where each iteration adds to all of them")     \
     X(part_short, 0, 1 << 20, 256, "length of a dimension that counts as added to as a whole")    \
+    X(consumed_rows, 1, 16, 4, "rows of a result that pass over a tile of edges side by side")    \
+    /* threads */                                                                                 \
+    X(shares, 1, 1 << 12, 64, "pieces of work that a fused phase is cut into")                    \
     /* size of code */                                                                            \
     X(block, 1, 1 << 20, 16, "rows, terms and columns of a product that gets a nest of its own")  \
     X(unroll_trips, 0, 1 << 20, 1024, "iterations over a constant relation that are unrolled")    \

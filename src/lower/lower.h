@@ -11,7 +11,7 @@
 
 /* Sizes of a kernel are below 2^48, so that sums of a few products by small constants fit an i64.
  * Larger ones are left to the interpreter. */
-enum { LOWER_SIZE_BITS = 48 };
+enum { LIMIT_SIZE_BITS = 48 };
 
 typedef struct Kernel { /* a list of phases, run in order */
     Prog *p;

@@ -10,7 +10,7 @@
 
 typedef struct Loaded {
     Cells cells;
-    Local *reg[STEP_MOST_CELLS];
+    Local *reg[LIMIT_STEP_CELLS];
     const Node *block;
     int first; /* node of the block that reads one */
     int blocks; /* that have been done */

@@ -29,8 +29,8 @@ typedef struct Kept { /* a block whose elements are held */
     const Node *phase, *block;
     Cells cells;
     int first, last; /* nodes of the block that mention the array */
-    Local *reg[STEP_MOST_CELLS];
-    const Node *begin[STEP_MOST_CELLS]; /* the store of its first value; NULL: it is loaded */
+    Local *reg[LIMIT_STEP_CELLS];
+    const Node *begin[LIMIT_STEP_CELLS]; /* the store of its first value; NULL: it is loaded */
 } Kept;
 
 static void find_range(Kept *k)

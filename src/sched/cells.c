@@ -16,8 +16,8 @@ static void add_cell(Expr *e, void *ctx)
     for (int i = 0; i < s->n; i++)
         if (s->cell[i] == e)
             return;
-    if (s->n == STEP_MOST_CELLS)
-        step_refuse(s->call, "it would take more than %d registers", STEP_MOST_CELLS);
+    if (s->n == LIMIT_STEP_CELLS)
+        step_refuse(s->call, "it would take more than %d registers", LIMIT_STEP_CELLS);
     s->cell[s->n++] = e;
 }
 
@@ -87,7 +87,7 @@ bool step_is_steady(const Node *phase, Expr *cell)
 typedef struct Inner {
     StepCall *call;
     Cells cells;
-    const char *number[STEP_MOST_WORDS], *other[STEP_MOST_WORDS];
+    const char *number[LIMIT_STEP_WORDS], *other[LIMIT_STEP_WORDS];
     int nnumber, nother;
     bool apart; /* a loop that numbers elements stands inside another one */
 } Inner;
@@ -116,7 +116,7 @@ static void sort_loops(Inner *in, const Node *phase, const Node *n)
 
         for (int i = 0; i < in->cells.n; i++)
             any = any || numbers(in, phase, n->local, in->cells.cell[i]);
-        if (in->nnumber + in->nother >= STEP_MOST_WORDS)
+        if (in->nnumber + in->nother >= LIMIT_STEP_WORDS)
             step_refuse(in->call, "there are too many loops inside");
         in->apart = in->apart || (any && in->nother > 0);
         if (any)

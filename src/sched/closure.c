@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_FACTS = 400, MOST_COMPARED = 10000 };
+enum { LIMIT_FACTS = 400, LIMIT_TABLE = 256, LIMIT_COMPARED = 10000 };
 
 static const Node *let_of(Pair *d, int side, Expr *e)
 {
@@ -60,7 +60,7 @@ static bool is_same(Pair *d, Expr *a, Expr *b, Compared *met)
     if (*with == b)
         return true;
     *with = b;
-    if (++met->n > MOST_COMPARED)
+    if (++met->n > LIMIT_COMPARED)
         return false;
     if (x != NULL || y != NULL)
         return is_same(d, x != NULL ? x->value : a, y != NULL ? y->value : b, met);
@@ -93,7 +93,7 @@ static void add_fact(Pair *d, Expr *a, Expr *b)
     for (int i = 0; i < d->nfact; i++)
         if (d->fact[i].a == a && d->fact[i].b == b)
             return;
-    if (d->nfact == MOST_FACTS)
+    if (d->nfact == LIMIT_FACTS)
         return;
     d->fact = arena_grow(d->p->arena, d->fact, d->nfact, &d->cap_fact, sizeof *d->fact);
     d->fact[d->nfact++] = (Fact){ a, b };
@@ -160,7 +160,7 @@ static bool ends_at(Pair *d, int side, const Linear *l, int at, Expr *hi, const 
         while (k < sum.n &&
                !(sum.term[k].x == h.term[i].x && dep_same_factor(&sum.term[k], &h.term[i])))
             k++;
-        if (k == sum.n && sum.n == DEP_TERMS)
+        if (k == sum.n && sum.n == LIMIT_DEP_TERMS)
             return false;
         if (k == sum.n)
             sum.term[sum.n++] = h.term[i];
@@ -232,7 +232,7 @@ static bool knows_coordinates(Pair *d, const Axis *a, Expr *x, Expr *y)
 
 static bool has_distinct_values(const Buf *b)
 {
-    if (b->kind != B_CONST || b->ival == NULL || b->n > 256)
+    if (b->kind != B_CONST || b->ival == NULL || b->n > LIMIT_TABLE)
         return false;
     for (int64_t i = 0; i < b->n; i++)
         for (int64_t k = 0; k < i; k++)
@@ -360,7 +360,7 @@ static bool times(const Term *a, const Term *b, Term *out)
  * With `more` equal to a step this is wrong: i + 1 of one iteration is i of the next. */
 static bool is_leading(Pair *d, const Linear *l, int top, int64_t more)
 {
-    bool used[DEP_TERMS] = { false };
+    bool used[LIMIT_DEP_TERMS] = { false };
     Term step = l->term[top], ext, all;
 
     step.c = step.c < 0 ? -step.c : step.c;

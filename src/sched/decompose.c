@@ -11,7 +11,7 @@
 typedef struct First { /* a store of the phase that goes */
     const Node *store;
     Expr *cell;             /* what the loop calls the element */
-    const Node *tile[STEP_MOST_WORDS]; /* loops inside it that number elements, outermost first */
+    const Node *tile[LIMIT_STEP_WORDS]; /* loops inside it that number elements, outermost first */
     int ntile;
 } First;
 
@@ -116,7 +116,7 @@ static void find_tile(Begin *b, First *f, const Node *n)
 
     if (n->kind == N_FOR && mentions_of(p, n, f->cell->buf).cell != NULL &&
         step_needs(p, f->cell, n->local)) {
-        if (f->ntile == STEP_MOST_WORDS)
+        if (f->ntile == LIMIT_STEP_WORDS)
             step_refuse(b->call, "too many loops number elements of %s", f->cell->buf->name);
         f->tile[f->ntile++] = n;
     }
@@ -168,7 +168,7 @@ static void check_tile(Begin *b, const First *f)
 static void check_cover(Begin *b, const First *f)
 {
     StepCall *c = b->call;
-    const Node *loop[STEP_MOST_NEST + STEP_MOST_WORDS];
+    const Node *loop[LIMIT_STEP_NEST + LIMIT_STEP_WORDS];
     int n = 0;
 
     for (int i = 0; i < b->at.depth; i++) {

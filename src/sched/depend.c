@@ -5,13 +5,13 @@
  * element that the blocks around write (ir/loop_check.c), so stores alone tell. */
 #include "sched/depend.h"
 
-enum { MOST_ACCESSES = 300 };
+enum { LIMIT_ACCESSES = 300 };
 
 typedef struct Accesses {
     Prog *p;
     Access **list;
     int n, cap;
-    const Node *around[STEP_MOST_NEST];
+    const Node *around[LIMIT_STEP_NEST];
     int depth;
 } Accesses;
 
@@ -32,14 +32,14 @@ static void collect(Accesses *s, const Node *n)
 {
     if (n->kind == N_BUILD)
         add_access(s, n, NULL);
-    if (n->kind == N_STORE && s->n < MOST_ACCESSES)
+    if (n->kind == N_STORE && s->n < LIMIT_ACCESSES)
         add_access(s, n, n->out);
     for (int k = 0; k < n->nat; k++)
         add_access(s, n, n->at[k].out);
-    if (s->depth == STEP_MOST_NEST)
+    if (s->depth == LIMIT_STEP_NEST)
         return;
     s->around[s->depth++] = n;
-    for (int i = 0; i < n->nbody && s->n < MOST_ACCESSES; i++)
+    for (int i = 0; i < n->nbody && s->n < LIMIT_ACCESSES; i++)
         collect(s, n->body[i]);
     s->depth--;
 }
@@ -165,7 +165,7 @@ const char *dep_race(Prog *p, const Node *phase, const Spot *at, bool sums)
 {
     Accesses s = accesses_of(p, at);
 
-    if (s.n >= MOST_ACCESSES)
+    if (s.n >= LIMIT_ACCESSES)
         return "it has too many stores to be looked at";
     for (int i = 0; i < s.n; i++) {
         if (is_shared_local(s.list[i], at->depth) && !sums)
@@ -219,7 +219,7 @@ const char *dep_order(Prog *p, const Node *phase, const Spot *first, Node *const
     Accesses s = accesses_of(p, first);
     const char *why = NULL;
 
-    if (s.n >= MOST_ACCESSES)
+    if (s.n >= LIMIT_ACCESSES)
         return "it has too many stores to be looked at";
     for (int i = 0; i < s.n && why == NULL; i++) {
         if (is_shared_local(s.list[i], s.list[i]->n))

@@ -10,7 +10,7 @@
 typedef struct Access { /* an element that is written, and where */
     const Node *node;   /* the store, or the build */
     Expr *cell;         /* of a store or a companion; of a build NULL */
-    const Node *around[STEP_MOST_NEST]; /* the phase's own node first */
+    const Node *around[LIMIT_STEP_NEST]; /* the phase's own node first */
     int n;
 } Access;
 
@@ -21,10 +21,10 @@ typedef struct Term { /* c * (product of sizes) * x */
     Expr *x;
 } Term;
 
-enum { DEP_TERMS = 24 };
+enum { LIMIT_DEP_TERMS = 24 };
 
 typedef struct Linear {
-    Term term[DEP_TERMS];
+    Term term[LIMIT_DEP_TERMS];
     int n;
     int64_t c;
     bool bad; /* it overflowed, or has too many terms */

@@ -5,7 +5,7 @@
  * registers of the machine's width.  A loop of fewer uses a part of one. */
 #include "sched/step.h"
 
-enum { MOST_REGISTERS = 64 };
+enum { LIMIT_REGISTERS = 64 };
 
 static Type type_of(const Node *n)
 {
@@ -54,7 +54,7 @@ static Node *fit(Prog *p, Node *n, const VectorUnit *unit)
     if (lanes == n->lanes)
         return n;
     c.regs = n->lanes * (n->regs > 1 ? n->regs : 1) / lanes;
-    c.regs = c.regs < 1 ? 1 : c.regs > MOST_REGISTERS ? MOST_REGISTERS : c.regs;
+    c.regs = c.regs < 1 ? 1 : c.regs > LIMIT_REGISTERS ? LIMIT_REGISTERS : c.regs;
     c.lanes = lanes;
     return loop_rewrite(p, relaned(p, &c, lanes, &memo), same, NULL, &memo);
 }

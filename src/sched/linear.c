@@ -4,7 +4,7 @@
  * Integers as sums: of terms that are a number, sizes and one thing that is neither. */
 #include "sched/depend.h"
 
-enum { MOST_WORK = 10000 }; /* nodes of an integer that are gone through */
+enum { LIMIT_WORK = 10000 }; /* nodes of an integer that are gone through */
 
 const Node *dep_binder(const Access *s, const Local *l)
 {
@@ -40,7 +40,7 @@ static void add_term(Linear *l, Term t)
                 l->term[i] = l->term[--l->n];
             return;
         }
-    if (l->n == DEP_TERMS)
+    if (l->n == LIMIT_DEP_TERMS)
         l->bad = true;
     else if (t.c != 0)
         l->term[l->n++] = t;
@@ -101,7 +101,7 @@ static void add(Pair *d, int side, Linear *l, Expr *e, Term by)
     Term minus = by;
 
     minus.c = -by.c;
-    l->bad = l->bad || ++l->work > MOST_WORK;
+    l->bad = l->bad || ++l->work > LIMIT_WORK;
     if (l->bad)
         return;
     if (let != NULL && let->kind == N_LET) {

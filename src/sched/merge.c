@@ -9,14 +9,14 @@
 
 #include <string.h>
 
-enum { SHARES = 64, MOST_SHARES = 1 << 12 };
+enum { LIMIT_SHARES = 1 << 12 };
 
 typedef struct Merge {
     StepCall *call;
-    int phase[STEP_MOST_WORDS], n;
+    int phase[LIMIT_STEP_WORDS], n;
     int64_t shares;
     Expr *rows;                  /* how many, of all of them; NULL: shares are of iterations */
-    Axis *list[STEP_MOST_WORDS]; /* by phase: whose coordinates its rows are; or NULL */
+    Axis *list[LIMIT_STEP_WORDS]; /* by phase: whose coordinates its rows are; or NULL */
     const Axis *by;              /* whose entries rows weigh; NULL: they weigh the same */
     Expr *from, *to;             /* of a share */
 } Merge;
@@ -330,13 +330,13 @@ static void read_phases(Merge *m, int n)
 
 void step_merge(StepCall *c)
 {
-    Merge m = { .call = c, .shares = SHARES };
+    Merge m = { .call = c, .shares = c->p->policy.shares };
     int n = c->line->nword;
     const char *balance = take_word(c, &n, "balance");
     Node *all;
 
     if (take_word(c, &n, "by") != NULL)
-        m.shares = step_int(c, n + 1, 1, MOST_SHARES);
+        m.shares = step_int(c, n + 1, 1, LIMIT_SHARES);
     if (n < 2)
         step_refuse(c, "it is written %s %s", c->line->step->name, c->line->step->args);
     read_phases(&m, n);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { MOST_WIDTH = 1 << 16 };
+enum { LIMIT_WIDTH = 1 << 16 };
 
 typedef struct Pack {
     StepCall *call;
@@ -156,7 +156,7 @@ void step_pack(StepCall *c)
     if (strcmp(c->line->word[2], "by") != 0)
         step_refuse(c, "`by` and a number come after the array, not %s", c->line->word[2]);
     k.buf = step_array(c, c->line->word[1]);
-    k.width = step_int(c, 3, 1, MOST_WIDTH);
+    k.width = step_int(c, 3, 1, LIMIT_WIDTH);
     check(&k);
     k.copy = copy_of(&k);
     put(&k, c->line->word[0]);

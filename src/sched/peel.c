@@ -151,13 +151,13 @@ static const char *next_tail(Prog *p, const Node *n)
     return name;
 }
 
-enum { MOST_PEELED = 64 };
+enum { LIMIT_PEELED = 64 };
 
 void step_cut_tails(Prog *p)
 {
     static const Step step = { "peel", STAGE_POSITIONS, "LOOP", "", step_peel };
 
-    for (int k = 0; k < MOST_PEELED; k++) {
+    for (int k = 0; k < LIMIT_PEELED; k++) {
         const char *name = NULL;
         StepLine line = { .step = &step, .nword = 1 };
 

@@ -8,13 +8,13 @@
 
 #include <string.h>
 
-enum { MOST_AHEAD = 1 << 16, MOST_HINTS = 16 };
+enum { LIMIT_AHEAD = 1 << 16, LIMIT_HINTS = 16 };
 
 typedef struct Ahead {
     const Buf *buf;
     int64_t n; /* iterations */
     const Node *loop;
-    Expr *cell[MOST_HINTS];
+    Expr *cell[LIMIT_HINTS];
     int ncell, hints;
 } Ahead;
 
@@ -25,7 +25,7 @@ static void see(Expr *e, void *ctx)
     for (int i = 0; i < a->ncell; i++)
         if (a->cell[i] == e)
             return;
-    if (e->op == OP_cell && e->buf == a->buf && a->ncell < MOST_HINTS)
+    if (e->op == OP_cell && e->buf == a->buf && a->ncell < LIMIT_HINTS)
         a->cell[a->ncell++] = e;
 }
 
@@ -163,7 +163,7 @@ void step_prefetch(StepCall *c)
     if (strcmp(c->line->word[2], "at") != 0)
         step_refuse(c, "`at` and a loop come after the array, not %s", c->line->word[2]);
     a.buf = step_array(c, c->line->word[1]);
-    a.n = step_int(c, 4, 1, MOST_AHEAD);
+    a.n = step_int(c, 4, 1, LIMIT_AHEAD);
     if (a.buf->kind == B_CONST || a.buf->of != NULL)
         step_refuse(c, "%s is structure or constant, and read in order anyway", a.buf->name);
     step_edit(c, c->line->word[3], prefetch, &a);

@@ -178,10 +178,10 @@ static bool reads(Prog *p, const Node *n, const Buf *b)
 /* Loops around an `=` that meets each element: what came before does not matter. */
 static bool sets_all(Prog *p, const Node *phase, const Buf *b)
 {
-    const Node *loop[STEP_MOST_NEST], *n = phase;
+    const Node *loop[LIMIT_STEP_NEST], *n = phase;
     int k = 0;
 
-    while (n->kind == N_FOR && n->nbody > 0 && k < STEP_MOST_NEST) {
+    while (n->kind == N_FOR && n->nbody > 0 && k < LIMIT_STEP_NEST) {
         loop[k++] = n;
         n = setter_in(n, b);
     }
@@ -206,8 +206,8 @@ static void add_maker(StepCall *c, Made *m, int phase)
     step_only_cell(c->p, c->phase[phase], m->buf, &many);
     if (many)
         step_refuse(c, "%s is stored to in several places of a phase", m->buf->name);
-    if (m->n == STEP_MOST_MAKERS)
-        step_refuse(c, "more than %d phases make %s", STEP_MOST_MAKERS, m->buf->name);
+    if (m->n == LIMIT_STEP_MAKERS)
+        step_refuse(c, "more than %d phases make %s", LIMIT_STEP_MAKERS, m->buf->name);
     if (sets_all(c->p, c->phase[phase], m->buf))
         m->n = 0;
     m->phase[m->n++] = phase;

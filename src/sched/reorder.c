@@ -14,9 +14,9 @@ typedef struct Item { /* of a nest: a loop, or what stands between loops */
 
 typedef struct Nest {
     StepCall *call;
-    Item item[STEP_MOST_NEST];
-    Node *loop[STEP_MOST_NEST]; /* as they are, outermost first, and */
-    Node *next[STEP_MOST_NEST]; /* as they will be */
+    Item item[LIMIT_STEP_NEST];
+    Node *loop[LIMIT_STEP_NEST]; /* as they are, outermost first, and */
+    Node *next[LIMIT_STEP_NEST]; /* as they will be */
     int n, nloop, named;
 } Nest;
 
@@ -69,7 +69,7 @@ static void collect(Nest *t, Node *n)
             inside = holds_listed(t->call, n->body[i]);
         if (!inside)
             return;
-        if (t->n + n->nbody >= STEP_MOST_NEST)
+        if (t->n + n->nbody >= LIMIT_STEP_NEST)
             step_refuse(t->call, "too much stands between the loops");
         n = only_block(t, n);
     }
@@ -86,8 +86,8 @@ static int place_of(Nest *t, const char *name)
 static void choose_order(Nest *t)
 {
     const StepLine *line = t->call->line;
-    int place[STEP_MOST_WORDS], n = 0;
-    bool taken[STEP_MOST_NEST] = { false };
+    int place[LIMIT_STEP_WORDS], n = 0;
+    bool taken[LIMIT_STEP_NEST] = { false };
 
     for (int i = 0; i < line->nword; i++) {
         place[i] = place_of(t, line->word[i]);
@@ -241,7 +241,7 @@ void step_reorder(StepCall *c)
     const char *outer;
     Spot first;
 
-    step_count(c, 2, STEP_MOST_WORDS);
+    step_count(c, 2, LIMIT_STEP_WORDS);
     outer = c->line->word[0];
     first = step_find(c, outer);
     for (int i = 1; i < c->line->nword; i++) {

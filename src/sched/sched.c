@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_NAMES = 2000 }; /* bytes of a list of all fields */
+enum { LIMIT_NAMES = 2000 }; /* bytes of a list of all fields */
 
 Sched sched_default(const VectorUnit *unit)
 {
@@ -71,7 +71,7 @@ bool sched_is_number(const SchedItem *at)
 
 _Noreturn static void refuse_field(Err *err, const char *name, size_t n)
 {
-    char names[MOST_NAMES];
+    char names[LIMIT_NAMES];
     size_t used = 0;
 
     for (int i = 0; i < POLICY_NFIELD && used < sizeof names; i++)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MOST_BLOCK = 1 << 20 };
+enum { LIMIT_BLOCK = 1 << 20 };
 
 typedef enum Rest { REST_TAIL, REST_MASK, REST_EXACT } Rest;
 
@@ -132,7 +132,7 @@ void step_split(StepCall *c)
     int rest = 0;
 
     step_count(c, 2, 3);
-    s.n = step_int(c, 1, 1, MOST_BLOCK);
+    s.n = step_int(c, 1, 1, LIMIT_BLOCK);
     if (c->line->nword == 3) {
         while (rest < 3 && strcmp(word[rest], c->line->word[2]) != 0)
             rest++;

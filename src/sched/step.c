@@ -50,8 +50,8 @@ static StepLine read_line(Prog *p, const Step *step, const char *s, const char *
         size_t n = sched_word(s);
         char *word = arena_alloc(p->arena, n + 1);
 
-        if (l.nword == STEP_MOST_WORDS)
-            ir_throw(p, ST_LIMIT, "%s: more than %d words", step->name, STEP_MOST_WORDS);
+        if (l.nword == LIMIT_STEP_WORDS)
+            ir_throw(p, ST_LIMIT, "%s: more than %d words", step->name, LIMIT_STEP_WORDS);
         memcpy(word, s, n);
         l.word[l.nword++] = word;
         text_f(&all, " %s", word);

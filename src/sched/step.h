@@ -21,12 +21,12 @@ typedef struct Step {
 extern const Step step_table[]; /* table.c; ends with a name that is NULL */
 const Step *step_named(const char *word, size_t n); /* NULL: there is none */
 
-enum { STEP_MOST_WORDS = 40, STEP_MOST_NEST = LOOP_MAX_NEST };
+enum { LIMIT_STEP_WORDS = 40, LIMIT_STEP_NEST = LOOP_MAX_NEST };
 
 typedef struct StepLine { /* one step of a schedule's text */
     const Step *step;
     const char *text;                  /* name and words with one space between */
-    const char *word[STEP_MOST_WORDS]; /* those after the name */
+    const char *word[LIMIT_STEP_WORDS]; /* those after the name */
     int nword;
 } StepLine;
 
@@ -131,11 +131,11 @@ bool step_is_inside(Prog *, const Node *phase, Expr *cell);
 bool step_covers(Prog *, const Node *phase, Expr *cell, const Node *const *loop, int n);
 
 /* cells.c: the elements of an array that a block mentions. */
-enum { STEP_MOST_CELLS = 64 };
+enum { LIMIT_STEP_CELLS = 64 };
 typedef struct Cells {
     StepCall *call;
     const Buf *buf;
-    Expr *cell[STEP_MOST_CELLS]; /* each once */
+    Expr *cell[LIMIT_STEP_CELLS]; /* each once */
     int n;
 } Cells;
 void step_cells(Cells *, const Node *); /* adds those of a tree */
@@ -153,10 +153,10 @@ const char *step_innermost(StepCall *, const Buf *, const char *loop);
 void step_check_phases(StepCall *, const Buf *);
 
 /* producer.c: a temp and the phases that make it. */
-enum { STEP_MOST_MAKERS = 8 };
+enum { LIMIT_STEP_MAKERS = 8 };
 typedef struct Made {
     const Buf *buf;
-    int phase[STEP_MOST_MAKERS], n; /* in order; those whose values are all replaced left out */
+    int phase[LIMIT_STEP_MAKERS], n; /* in order; those whose values are all replaced left out */
     int last;                       /* the temp is complete after this one */
 } Made;
 Made step_made(StepCall *, const char *label); /* by the phase of this name; refuses */

@@ -7,13 +7,13 @@
  * machine's. */
 #include "sched/step.h"
 
-enum { MOST_ROWS = 16, MOST_COLUMNS = 512 };
+enum { LIMIT_ROWS = 16, LIMIT_COLUMNS = 512 };
 
 typedef struct Nest {
     StepCall *call;
     Prog *p;
     const Node *phase;
-    const Node *loop[STEP_MOST_NEST]; /* outermost first */
+    const Node *loop[LIMIT_STEP_NEST]; /* outermost first */
     int n;
     const Node *last; /* the block of the stores */
 } Nest;
@@ -229,7 +229,7 @@ static void put_inside(StepCall *c, const Nest *t, int column)
     for (int k = 0; k < t->n; k++) {
         const Node *n = t->loop[k + 1 == t->n ? column : k < column ? k : k + 1];
 
-        if (line.nword == STEP_MOST_WORDS)
+        if (line.nword == LIMIT_STEP_WORDS)
             step_refuse(c, "there are too many loops inside");
         line.word[line.nword++] = step_join(c->p, step_join(c->p, n->label, "."), loop_path(n));
     }
@@ -280,8 +280,8 @@ void step_tensorize(StepCall *c)
     if (c->line->nword == 2)
         step_refuse(c, "it is written %s %s", c->line->step->name, c->line->step->args);
     if (c->line->nword == 3) {
-        s.rows = (int)step_int(c, 1, 1, MOST_ROWS);
-        s.columns = (int)step_int(c, 2, 1, MOST_COLUMNS);
+        s.rows = (int)step_int(c, 1, 1, LIMIT_ROWS);
+        s.columns = (int)step_int(c, 2, 1, LIMIT_COLUMNS);
     }
     if (c->target == NULL)
         step_refuse(c, "no machine is known to have registers for it");

@@ -33,7 +33,7 @@ typedef struct Walk { /* of one name through the phases */
     const char *name;
     StepEdit *fn;
     void *ctx;
-    Node *around[STEP_MOST_NEST];
+    Node *around[LIMIT_STEP_NEST];
     int phase, depth;
     bool found, changed;
 } Walk;
@@ -45,8 +45,8 @@ static Node *edit_body(Walk *w, Node *n)
     Nodes body = { 0 };
     bool outer = w->changed;
 
-    if (w->depth == STEP_MOST_NEST)
-        step_refuse(w->call, "blocks are nested more than %d deep", STEP_MOST_NEST);
+    if (w->depth == LIMIT_STEP_NEST)
+        step_refuse(w->call, "blocks are nested more than %d deep", LIMIT_STEP_NEST);
     w->around[w->depth++] = n;
     w->changed = false;
     for (int i = 0; i < n->nbody; i++)

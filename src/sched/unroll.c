@@ -5,7 +5,7 @@
  * stays, so any such loop can be unrolled. */
 #include "sched/step.h"
 
-enum { MOST_TRIPS = 1024, MOST_NODES = 20000 };
+enum { LIMIT_TRIPS = 1024, LIMIT_NODES = 20000 };
 
 static int64_t count_nodes(const Node *n)
 {
@@ -24,7 +24,7 @@ static void unroll(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     (void)ctx;
     if (n < 0)
         step_refuse(c, "how often it runs is no constant; split it, and peel the rest");
-    if (n > MOST_TRIPS || n * count_nodes(loop) > MOST_NODES)
+    if (n > LIMIT_TRIPS || n * count_nodes(loop) > LIMIT_NODES)
         step_refuse(c, "%lld iterations of %lld nodes are too many", (long long)n,
                     (long long)count_nodes(loop));
     if (step_has(loop, N_BUILD))

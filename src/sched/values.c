@@ -8,18 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LOOPS = 8, MOST_TUPLES = 20000, MOST_KEYS = 8, MOST_WORK = 10000 };
+enum { LIMIT_LOOPS = 8, LIMIT_TUPLES = 20000, LIMIT_KEYS = 8, LIMIT_WORK = 10000 };
 
 typedef struct Tuple {
-    int64_t key[MOST_KEYS], value[MOST_LOOPS];
+    int64_t key[LIMIT_KEYS], value[LIMIT_LOOPS];
 } Tuple;
 
 typedef struct Values {
     Pair *d;
-    const Node *loop[MOST_LOOPS]; /* not known to be equal, with ends that can be computed */
+    const Node *loop[LIMIT_LOOPS]; /* not known to be equal, with ends that can be computed */
     int nloop;
-    int64_t at[MOST_LOOPS];
-    Linear key[MOST_KEYS];
+    int64_t at[LIMIT_LOOPS];
+    Linear key[LIMIT_KEYS];
     int nkey;
     Tuple *tuple;
     int n, cap;
@@ -43,7 +43,7 @@ static bool evaluate(Values *v, Expr *e, int64_t *out)
     const Node *n = e->op == OP_local ? dep_binder(v->d->s[0], e->local) : NULL;
     int i = e->op == OP_local ? place_of(v, e->local) : -1;
 
-    if (++v->work > MOST_WORK)
+    if (++v->work > LIMIT_WORK)
         return false;
     if (i >= 0)
         return *out = v->at[i], true;
@@ -93,7 +93,7 @@ static void add_tuple(Values *v)
     memcpy(t.value, v->at, sizeof t.value);
     v->tuple = arena_grow(v->d->p->arena, v->tuple, v->n, &v->cap, sizeof *v->tuple);
     v->tuple[v->n++] = t;
-    v->bad = v->bad || v->n > MOST_TUPLES;
+    v->bad = v->bad || v->n > LIMIT_TUPLES;
 }
 
 static void enumerate(Values *v, int i)
@@ -135,7 +135,7 @@ static void choose_loops(Values *v)
     const Access *s = v->d->s[0];
     int64_t lo, hi;
 
-    for (int i = 0; i < s->n && v->nloop < MOST_LOOPS; i++) {
+    for (int i = 0; i < s->n && v->nloop < LIMIT_LOOPS; i++) {
         const Node *n = s->around[i];
 
         if (n->kind != N_FOR)
@@ -145,7 +145,7 @@ static void choose_loops(Values *v)
         if (!evaluate(v, n->lo, &lo) || !evaluate(v, n->hi, &hi))
             continue;
         v->loop[v->nloop++] = n;
-        if (dep_fixes(v->d, n->local) && v->nkey < MOST_KEYS)
+        if (dep_fixes(v->d, n->local) && v->nkey < LIMIT_KEYS)
             v->key[v->nkey++] = dep_linear(v->d, 0, loop_use(v->d->p, n->local));
         else
             v->open = true;
@@ -163,7 +163,7 @@ static bool add_key(Values *v, Expr *e)
         if (l.term[i].x == NULL || l.term[i].nsize > 0 || !evaluate(v, l.term[i].x, &x))
             if (l.term[i].x == NULL || dep_is_same(v->d, l.term[i].x, l.term[i].x))
                 l.term[i--] = l.term[--l.n];
-    if (l.bad || l.n == 0 || v->nkey == MOST_KEYS || !evaluate_key(v, &l, &x))
+    if (l.bad || l.n == 0 || v->nkey == LIMIT_KEYS || !evaluate_key(v, &l, &x))
         return false;
     v->key[v->nkey++] = l;
     return true;

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_LANES = 64, MOST_REGISTERS = 64, NOT_LINEAR = 1 << 30 };
+enum { LIMIT_LANES = 64, LIMIT_REGISTERS = 64, NOT_LINEAR = 1 << 30 };
 
 typedef struct Lanes {
     StepCall *call;
@@ -250,7 +250,7 @@ static int registers(const Lanes *l, const How *how)
 
     if (how->regs > 0)
         return how->regs;
-    while (n < 8 && trips >= 2 * (int64_t)n * l->n)
+    while (n < l->p->policy.block_registers && trips >= 2 * (int64_t)n * l->n)
         n *= 2;
     return n;
 }
@@ -295,11 +295,11 @@ void step_vectorize(StepCall *c)
 
     step_count(c, 1, 4);
     if (c->line->nword > 1)
-        how.lanes = (int)step_int(c, 1, 2, MOST_LANES);
+        how.lanes = (int)step_int(c, 1, 2, LIMIT_LANES);
     if (c->line->nword > 2 && (c->line->nword < 4 || strcmp(c->line->word[2], "by") != 0))
         step_refuse(c, "it is written %s %s", c->line->step->name, c->line->step->args);
     if (c->line->nword == 4)
-        how.regs = (int)step_int(c, 3, 1, MOST_REGISTERS);
+        how.regs = (int)step_int(c, 3, 1, LIMIT_REGISTERS);
     first = step_find(c, c->line->word[0]);
     step_edit(c, c->line->word[0], vectorize, &how);
     step_edit_tails(c, first.node, vectorize, &how);

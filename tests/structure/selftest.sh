@@ -63,7 +63,7 @@ check() { # CHECK: its arguments by its name
 }
 
 built="symbols install plain repro"
-for c in includes banned spdx sizes paths header $built; do
+for c in includes banned spdx sizes paths header policy $built; do
     skips "$c" && continue
     good_tree
     check $c || bad "$c fails on the right tree: $(cat "$tmp/out")"
@@ -102,6 +102,9 @@ for call in 'system("x")' 'popen(a, b)' 'sscanf(a, b)' 'fscanf (a, b)' 'strtok(a
 done
 planted banned "system in cli"                'add cli/main.c "int f(void) { return system(0); }"'
 
+planted policy "a constant for speed"         'mkdir -p src/lower/edges && echo "enum { MOST_ROWS = 8 };" >src/lower/edges/a.c'
+planted policy "a macro for speed"            'add src/api/api.c "#define GAIN 0.75"'
+planted policy "a bare threshold"             'mkdir src/sched && echo "int f(int n) { return n > 40; }" >src/sched/a.c'
 planted spdx "a C file without it"            'echo "int x;" >src/ir/new.c'
 planted spdx "a script without it"            'mkdir tests && printf "#!/bin/sh\necho\n" >tests/a.sh'
 planted spdx "another licence"                'sed -i s/BSD-3-Clause/MIT/ src/ir/ir.h'

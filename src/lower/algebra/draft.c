@@ -20,8 +20,8 @@ typedef struct Step { /* a leaf or an operation on earlier steps */
 
 typedef struct Piece { /* a term, its factors as steps */
     Expr *c;
-    int n, f[FACTOR_MOST];
-    const void *of[FACTOR_MOST]; /* the array, or what else tells like factors */
+    int n, f[LIMIT_FACTORS];
+    const void *of[LIMIT_FACTORS]; /* the array, or what else tells like factors */
 } Piece;
 
 typedef struct Way {
@@ -45,7 +45,8 @@ static unsigned slot_of(const Draft *d, const Step *s)
 
     for (int i = 0; i < 3; i++)
         h = h * 1000003u + (unsigned)s->arg[i];
-    return (unsigned)((h * 31 + (unsigned)s->op) * 2654435761u >> 8) % (unsigned)d->heads;
+    h = (h * 31 + (unsigned)s->op) * 2654435761u; /* not speed: a hash */
+    return (unsigned)(h >> 8) % (unsigned)d->heads;
 }
 
 static int step(Draft *d, const Step *s)

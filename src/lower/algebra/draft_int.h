@@ -8,14 +8,14 @@
 
 #include "lower/lower.h"
 
-enum { FACTOR_MOST = 4, FACTOR_TERMS = 128 }; /* factors of a term, terms of an element */
+enum { LIMIT_FACTORS = 4, LIMIT_TERMS = 128 }; /* factors of a term, terms of an element */
 
 /* algebra/expand.c: c * f[0] * f[1] * ...: c does not change in the loop (NULL: it is 1), each f
  * does. */
 typedef struct Term {
     Expr *c;
     int n;
-    Expr *f[FACTOR_MOST]; /* in the order of their ids */
+    Expr *f[LIMIT_FACTORS]; /* in the order of their ids */
 } Term;
 
 typedef struct Poly {

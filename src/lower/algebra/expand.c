@@ -33,7 +33,7 @@ static bool product(Expand *x, const Term *a, const Term *b, Term *out)
 {
     *out = *a;
     out->c = times(x->p, a->c, b->c);
-    if (a->n + b->n > FACTOR_MOST)
+    if (a->n + b->n > LIMIT_FACTORS)
         return false;
     for (int i = 0; i < b->n; i++) {
         int at = out->n++;
@@ -52,7 +52,7 @@ static bool expand_product(Expand *x, Expr *a, Expr *b, Poly *out)
     Poly l = { 0 }, r = { 0 };
     Term t;
 
-    if (!expand(x, a, &l) || !expand(x, b, &r) || (int64_t)l.n * r.n > FACTOR_TERMS)
+    if (!expand(x, a, &l) || !expand(x, b, &r) || (int64_t)l.n * r.n > LIMIT_TERMS)
         return false;
     for (int i = 0; i < l.n; i++)
         for (int k = 0; k < r.n; k++) {
@@ -97,7 +97,7 @@ static bool expand(Expand *x, Expr *e, Poly *out)
         default: break;
         }
     add_term(x, out, &t);
-    return out->n <= FACTOR_TERMS;
+    return out->n <= LIMIT_TERMS;
 }
 
 static bool has_factors(const Term *a, const Term *b)
@@ -128,7 +128,7 @@ bool lower_expand(Prog *p, Expr *value, Type type, Local *loop, Memo *uses, Poly
     Expand x = { p, type, loop, uses };
     Poly all = { 0 };
 
-    if (!expand(&x, value, &all) || out->n + all.n > FACTOR_TERMS)
+    if (!expand(&x, value, &all) || out->n + all.n > LIMIT_TERMS)
         return false;
     for (int i = 0; i < all.n; i++) {
         int k = 0;

@@ -88,7 +88,7 @@ static bool look_at(Segments *s, Path *path)
     int most = 0;
 
     for (int i = 0; i < path->f.n; i++)
-        most += 1 + FACTOR_MOST * path->f.sum[i].poly.n;
+        most += 1 + LIMIT_FACTORS * path->f.sum[i].poly.n;
     path->moving = arena_array(s->p->arena, most, sizeof *path->moving);
     for (int i = 0; i < path->f.n; i++) {
         const Sum *sum = &path->f.sum[i];

@@ -23,7 +23,7 @@ typedef struct Scope { /* what is known of the locals around a node */
 static Node *fold_node(Unroll *u, const Node *n, Scope *s)
 {
     Node *c = loop_node(u->p, n);
-    Expr **slot[LOWER_SLOTS];
+    Expr **slot[LIMIT_SLOTS];
     int k = lower_slots(c, slot);
 
     for (int i = 0; i < k; i++)

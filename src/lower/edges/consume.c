@@ -13,7 +13,7 @@
 
 /* Registers that sums of a loop take at most, of all the eighths that hold sums; rows of a result
  * that are computed side by side. */
-enum { ROWS = 4, LIMIT_WORKS = 4 };
+enum { LIMIT_WORKS = 4 };
 
 typedef struct Use { /* a product: one sum in loops with constant ends */
     Node *nest;
@@ -240,7 +240,7 @@ static void put_in_lanes(const Tiles *t, const Use *u, NodeList *to)
 {
     Prog *p = t->s->p;
     const Node *rows = last_but_one(u->nest);
-    int many = rows->lo->i == 0 ? ROWS : 1;
+    int many = rows->lo->i == 0 ? p->policy.consumed_rows : 1;
     NodeList body = { 0 };
 
     while (rows->hi->i % many != 0)
@@ -312,7 +312,7 @@ static Node *entry_by_entry(const Tiles *t)
 /* Entries of a tile: as many as the arrays of the iteration have room for; 0: none. */
 static int entries_of(const Tiles *t)
 {
-    int most = t->s->how.sweep < LOWER_ROWS ? t->s->how.sweep : LOWER_ROWS;
+    int most = t->s->how.sweep < LIMIT_ROWS ? t->s->how.sweep : LIMIT_ROWS;
 
     for (int k = 0; k < t->nwork; k++)
         while (most > 0 && t->old[k]->full[0]->size->i >

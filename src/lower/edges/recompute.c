@@ -134,7 +134,7 @@ RecomputedList lower_find_recomputed(const Kernel *k, LowerTile how)
     Recomputed m;
 
     all.made = arena_array(k->p->arena, k->n, sizeof *all.made);
-    for (int i = 0; i < k->n && how.sweep > 0 && how.sweep <= LOWER_ROWS; i++)
+    for (int i = 0; i < k->n && how.sweep > 0 && how.sweep <= LIMIT_ROWS; i++)
         if (take_made(k, i, how, &m) && is_cheap(k, &m) &&
             m.column->hi->i <= k->p->policy.tile_scratch / ir_type[m.buf->type].bytes / how.sweep)
             all.made[all.n++] = m;

@@ -2,11 +2,11 @@
  * Copyright The Weft authors
  *
  * Ranges of integers, from the loops around them, from types and from validated structure.  No
- * size of a kernel reaches 2^LOWER_SIZE_BITS, and no axis has 2^60 positions. */
+ * size of a kernel reaches 2^LIMIT_SIZE_BITS, and no axis has 2^60 positions. */
 #include "lower/facts/facts_int.h"
 
 enum { LIMIT_TREE = 10000 }; /* nodes that are worth a look */
-#define LIMIT_SIZE ((int64_t)1 << LOWER_SIZE_BITS)
+#define LIMIT_SIZE ((int64_t)1 << LIMIT_SIZE_BITS)
 #define LIMIT_POSITIONS ((int64_t)1 << 60)
 
 typedef struct Range {

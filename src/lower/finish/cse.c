@@ -357,7 +357,7 @@ static bool never_runs(const Node *n)
  * never runs. */
 static void drop_unused(Prog *p, Node *n, LocalSet *used, Memo *met)
 {
-    Expr **slot[LOWER_SLOTS];
+    Expr **slot[LIMIT_SLOTS];
     int keep = n->nbody, k = lower_slots(n, slot);
     Node **body = arena_copy(p->arena, n->body, (size_t)n->nbody * sizeof *body);
 

@@ -62,7 +62,7 @@ static void see_rows(Look *l, const Node *n, const Around *outer)
 {
     Around here = { n, outer };
     Node copy = *n;
-    Expr **slot[LOWER_SLOTS];
+    Expr **slot[LIMIT_SLOTS];
     Memo met = { 0 };
     int count = lower_slots(&copy, slot);
 

@@ -46,13 +46,14 @@ static Expr *distance(const Ahead *a, Expr *cell)
     Expr *row = lower_mul(p, lower_sub(p, a->lanes->hi, a->lanes->lo),
                           ir_int(p, ir_type[cell->buf->type].bytes));
     Expr *n = ir_op2(p, OP_div, ir_int(p, a->bytes), ir_op2(p, OP_max, row, ir_int(p, 1)));
+    Expr *least;
 
     if (a->row > a->bytes / p->policy.ahead_least)
         return ir_int(p, a->bytes / a->row + 1);
     if (!known) /* a part of a row */
         return ir_int(p, p->policy.ahead_usual);
-    n = ir_op2(p, OP_min, n, ir_int(p, p->policy.ahead_most));
-    return ir_op2(p, OP_max, n, ir_int(p, p->policy.ahead_least));
+    least = ir_int(p, p->policy.ahead_least);
+    return ir_op2(p, OP_max, ir_op2(p, OP_min, n, ir_int(p, p->policy.ahead_most)), least);
 }
 
 /* The coordinate of an entry to come; near the end that of the last one. */

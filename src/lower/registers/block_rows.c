@@ -87,7 +87,7 @@ typedef struct Rows {
     Moved moved;
     Local *row;          /* of the loop */
     int n;               /* rows that run side by side, */
-    Memo at[LOWER_ROWS]; /* and of each, what expressions are in it */
+    Memo at[LIMIT_ROWS]; /* and of each, what expressions are in it */
     bool found;          /* a loop over rows */
 } Rows;
 
@@ -151,7 +151,7 @@ static Expr *row_of(Rows *w, Expr *e, int r)
 static Node *copy_of(Rows *w, const Node *n, int r)
 {
     Node *c = loop_node(w->p, n);
-    Expr **slot[LOWER_SLOTS];
+    Expr **slot[LIMIT_SLOTS];
     int k = lower_slots(c, slot);
 
     for (int i = 0; i < k; i++)
@@ -250,7 +250,7 @@ static void put_rows(Rows *w, const Node *loop, int n, NodeList *out)
 typedef struct Stores {
     Rows *w;
     const Node *loop;
-    Expr *out[LOWER_ROWS];
+    Expr *out[LIMIT_ROWS];
     int n;
     bool good;
 } Stores;
@@ -268,7 +268,7 @@ static void find_stores(Stores *s, Node *const *n, int count)
         if (out == NULL)
             continue;
         row = lower_dim_of(w->p, w->phase, out, s->loop->local);
-        s->good = s->n < LOWER_ROWS && row >= 0 &&
+        s->good = s->n < LIMIT_ROWS && row >= 0 &&
                   row != lower_dim_of(w->p, w->phase, out, w->vector->local);
         for (int k = 0; k < s->n && s->good; k++)
             s->good = s->out[k] == out || s->out[k]->buf != out->buf;

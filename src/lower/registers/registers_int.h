@@ -22,7 +22,7 @@ Node *lower_in_strips(Prog *, Node *phase, int n);
 
 /* registers/shape.c: how many rows of a loop inside a vector loop run side by side, and in how many
  * registers each. */
-enum { LOWER_ROWS = 16 };
+enum { LIMIT_ROWS = 16 };
 typedef struct LowerShape {
     int rows, registers;
 } LowerShape;

@@ -6,7 +6,7 @@
  * cycle and has a result after four cycles.  Of equal shapes it takes the one with fewer loads. */
 #include "lower/registers/registers_int.h"
 
-enum { MANY = 3360 };
+enum { LIMIT_TRIPS = 3360 }; /* longer loops count as this, which all rows and vectors divide */
 
 typedef struct Step { /* of the loops inside, of one row */
     Prog *p;
@@ -92,9 +92,9 @@ static Cost cost_of(const Step *s, int64_t rows, int64_t vectors, int r, int c)
 static int64_t trips_of(const Node *n)
 {
     bool known = n->lo->op == OP_int && n->hi->op == OP_int && n->hi->i > n->lo->i &&
-                 n->hi->i - n->lo->i < MANY;
+                 n->hi->i - n->lo->i < LIMIT_TRIPS;
 
-    return known ? n->hi->i - n->lo->i : MANY;
+    return known ? n->hi->i - n->lo->i : LIMIT_TRIPS;
 }
 
 static bool is_better(Cost a, Cost b)
@@ -126,17 +126,17 @@ LowerShape lower_shape(Prog *p, const Node *vector, const Node *rows, LowerTile 
     count_step(&s, rows->body, rows->nbody, &met);
     if (s.sums == 0 || s.vector[0] == 0)
         return best;
-    if (trips_of(vector) == MANY)
-        m = MANY;
+    if (trips_of(vector) == LIMIT_TRIPS)
+        m = LIMIT_TRIPS;
     if (how.rows > 0)
         return (LowerShape){ (int)least_of(how.rows, n),
                              (int)least_of(vectors_in(p, vector, how), m) };
-    for (int r = 1; r <= LOWER_ROWS && r <= n; r++)
+    for (int r = 1; r <= LIMIT_ROWS && r <= n; r++)
         for (int c = 1; c <= p->policy.block_registers && c <= m; c++) {
             Cost cost = cost_of(&s, n, m, r, c);
 
             if (fits(&s, r, c, how.unit->registers) && is_better(cost, least) &&
-                (n < MANY || (r & (r - 1)) == 0)) {
+                (n < LIMIT_TRIPS || (r & (r - 1)) == 0)) {
                 least = cost;
                 best = (LowerShape){ r, c };
             }

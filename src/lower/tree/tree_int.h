@@ -17,7 +17,7 @@ Node *lower_with_body(Prog *, const Node *, const NodeList *); /* a copy with an
 Node *lower_renamed(Prog *, Node *);                           /* a copy with lets of its own */
 
 /* The expressions of one node, without those of its body: pointers to where each stands. */
-enum { LOWER_SLOTS = 6 + 2 * (IR_MAX_RANK + 1) };
+enum { LIMIT_SLOTS = 6 + 2 * (IR_MAX_RANK + 1) };
 int lower_slots(Node *, Expr ***out);
 
 /* One phase that runs these nodes in order; NULL for an empty list. */

@@ -97,7 +97,7 @@ TEST(short_rows_get_code_of_their_own)
     compile();
     CHECK(!run_rows(1));
     CHECK_EQ(compiles, 2); /* the second reads i32 */
-    kernel->busy = KERNEL_HOT;
+    kernel->busy = COST_HOT;
     for (int again = 0; again < 2; again++)
         for (int f = 1; f <= 12; f++)
             CHECK_EQ(run_rows(f), f <= 8); /* whose sizes always change gets code for all */

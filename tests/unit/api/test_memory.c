@@ -25,7 +25,7 @@ static void flush_shells(void)
     const weft_edge_list none = { .type = WEFT_I64 };
     weft_edges *e;
 
-    for (int i = 0; i <= MAX_SHELLS; i++) {
+    for (int i = 0; i <= LIMIT_SHELLS; i++) {
         OK(weft_edges_new(ctx, &none, &e));
         weft_edges_free(e);
     }

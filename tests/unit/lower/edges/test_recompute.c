@@ -89,9 +89,9 @@ TEST(rows_stay_where_tiles_of_them_are_large)
     LowerTile how = { .unit = ROWS_UNIT, .registers = 8 };
 
     CHECK(!is_gone(made[0].body, how));
-    how.sweep = LOWER_ROWS;
+    how.sweep = LIMIT_ROWS;
     CHECK(is_gone(made[0].body, how));
-    how.sweep = LOWER_ROWS + 1;
+    how.sweep = LIMIT_ROWS + 1;
     CHECK(!is_gone(made[0].body, how));
 }
 

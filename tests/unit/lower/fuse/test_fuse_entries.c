@@ -162,7 +162,7 @@ TEST(arrays_of_an_entry_become_those_of_a_tile)
 
 TEST(tiles_of_wide_rows_have_fewer_entries)
 {
-    LowerTile how = { .unit = ROWS_UNIT, .registers = 8, .sweep = LOWER_ROWS };
+    LowerTile how = { .unit = ROWS_UNIT, .registers = 8, .sweep = LIMIT_ROWS };
     const char *body =
         "phase a for x in 0..size(E)\n    for y in 0..4096\n        W[x, y] = 0.0\n"
         ROWS "        for u in 0..4096\n            W[e, u] += X[E.j[e], u]\n"

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright The Weft authors
+#
+# policy.sh ROOT: no number that affects only speed stands outside of the policy (src/ir/policy.h)
+# and the cost model (src/cost).  A constant in src/lower, src/sched or src/api is a limit that
+# guards correctness or memory, LIMIT_*, or stands in the table below with what it is instead.
+. "$(dirname "$0")/lib.sh"
+
+# FILE NAME WHAT: constants that are no choice for speed.
+table='
+src/lower/split/reductions.c GROUPS the order of sums: another number gives other bits
+src/lower/lower.h LOWER_ANY a mark
+src/lower/fuse/sums.c UNKNOWN_WIDTH a mark
+src/lower/init/stores.c NOBODY a mark
+src/lower/init/stores.c SEVERAL a mark
+src/lower/lanes/vectorize.c NOT_LINEAR a mark
+src/sched/vectorize.c NOT_LINEAR a mark
+src/lower/tree/edit.c SMALL_TREE the time of a compile, not of a kernel
+src/lower/algebra/draft.c LEAF a mark
+src/api/api_int.h TAG_CTX a mark
+src/api/api_int.h TARGET_AVX2 a bit
+src/api/api_int.h TARGET_AVX512 a bit
+src/api/api_int.h TARGET_BY_NAME a bit
+src/api/pass_int.h PASS_OPTIONAL a bit
+src/api/pass_int.h PASS_ARRANGES a bit
+src/api/pass_int.h PASS_PLANNED a bit
+src/api/pass_int.h PASS_REORDERS a bit
+src/api/hold.c USE_READS a bit
+src/api/hold.c USE_WRITES a bit
+src/api/pipeline.c REQUIRED a bit
+src/api/pipeline.c NONE a bit
+src/api/pipeline.c CPU a bit
+src/api/pipeline.c EVERY a bit
+src/api/show.c TAIL digits that are printed
+src/api/rows.c TILE the layout of an operator
+'
+# What the tuner and the measurement of the machine do with their own time.
+own_time='^src/api/(tune|machine)\.c$'
+
+# constants FILE...: FILE:LINE:NAME of members of enums, macros and constants with a number.
+constants() {
+    bare "$@" | awk -F: '
+        { file = $1; line = $2; text = substr($0, length($1) + length($2) + 3) }
+        function name_of(s) { sub(/[^A-Za-z0-9_].*/, "", s); return s }
+        text ~ /^[ \t]*#[ \t]*define[ \t]+[A-Z][A-Z0-9_]*[ \t]+[-(]*(\(int64_t\))?[0-9]/ {
+            sub(/^[ \t]*#[ \t]*define[ \t]+/, "", text); print file ":" line ":" name_of(text); next }
+        text ~ /^[ \t]*static const (unsigned )?(u?int[0-9]*_t|int|size_t|double|float|long) [a-z_A-Z0-9]+ = -?[0-9]/ {
+            match(text, /[A-Za-z0-9_]+ = /); print file ":" line ":" name_of(substr(text, RSTART)); next }
+        { while (match(text, /(^|[^A-Za-z0-9_.>\]])[A-Z][A-Z0-9_]+ = [-(]*[0-9]/)) {
+              s = substr(text, RSTART); text = substr(text, RSTART + RLENGTH)
+              sub(/^[^A-Z]/, "", s); print file ":" line ":" name_of(s) } }'
+}
+
+# thresholds FILE...: FILE:LINE of comparisons with a number of two digits or a power of two, and of
+# products with it.
+thresholds() {
+    bare "$@" | grep -vE ':[[:space:]]*#' |
+        grep -E '[^<>-][<>]=? \(?[0-9]{2,}([^0-9.]|$)|[^<>-][<>]=? (INT64_C)?\(?[0-9]+\)? <<|[*/] [0-9]{2,}([^0-9.u]|$)' |
+        grep -vE '> ([0-9]+) \? \1 ?:' | cut -d: -f1,2
+}
+
+files=$(cd "$root" && find src/lower src/sched src/api -name '*.[ch]' 2>/dev/null | sort)
+cd "$root" || exit 1
+while IFS=: read -r file line name; do
+    case $name in LIMIT_*) continue ;; esac
+    [[ $file =~ $own_time ]] || sed -n "${line}p" "$file" | grep -q 'not speed:' && continue
+    grep -qF "$file $name " <<<"$table" ||
+        bad "$file:$line: $name: a number for speed is a field of src/ir/policy.h; a limit is LIMIT_*"
+done < <(constants $files /dev/null)
+part "named constants"
+
+while IFS=: read -r file line; do
+    [[ $file =~ $own_time ]] && continue
+    sed -n "${line}p" "$file" | grep -q 'not speed:' ||
+        bad "$file:$line: a bare number: name it LIMIT_*, make it a field of src/ir/policy.h, or say /* not speed: ... */"
+done < <(thresholds $files /dev/null)
+part "bare thresholds"
+
+while read -r file name _; do
+    [ -z "$file" ] || [ ! -f src/ir/policy.h ] || grep -qw "$name" "$file" 2>/dev/null ||
+        bad "$name of $file is in the table of policy.sh, and not in the tree"
+done <<<"$table"
+part "the table has no row too many"
+finish
