@@ -21,10 +21,35 @@ static void put_table(const char *what, const char *indent)
             printf("%s%s\n", indent, name);
 }
 
+/* The policy: a word or what `set` is told, as a schedule has it, with the value of this target. */
+static int put_policy(const char *target)
+{
+    weft_ctx *ctx = cli_ctx();
+    const char *name, *note;
+    weft_status status = WEFT_OK;
+    int value = 0;
+
+    if (ctx == NULL)
+        return EXIT_FAILED;
+    for (int i = 0; status == WEFT_OK && (name = weft_list("policy", i, &note)) != NULL; i++) {
+        status = weft_policy(ctx, target, i, &value);
+        if (status == WEFT_OK)
+            printf("%-16s  %9d  %s\n", name, value, note);
+    }
+    if (status != WEFT_OK)
+        cli_failed(ctx);
+    cli_free(ctx);
+    return status == WEFT_OK ? EXIT_GOOD : EXIT_FAILED;
+}
+
 static int list(const Command *c, int argc, char **argv)
 {
     const char *name;
 
+    if (argc == 4 && strcmp(argv[1], "policy") == 0 && strcmp(argv[2], "-t") == 0)
+        return put_policy(argv[3]);
+    if (argc == 2 && strcmp(argv[1], "policy") == 0)
+        return put_policy("c");
     if (argc > 2)
         return cli_usage(c, "one table at a time");
     if (argc == 2 && weft_list(argv[1], 0, NULL) == NULL)
@@ -52,11 +77,14 @@ const Command cmd_list = {
     "list the types, functions, axes and keywords of the language, passes, steps,"
     " targets, operators, formats, the policy",
     "usage: weft list [types|functions|axes|keywords|passes|steps|targets|ops|options|formats|\n"
-    "                  policy]\n\n"
-    "Prints one table, or all of them, one row a line.\n\n"
+    "                  policy [-t TARGET]]\n\n"
+    "Prints one table, or all of them, one row a line. The policy is every number that affects\n"
+    "only speed, with its value for this machine or for TARGET: \"tile 8\" of a schedule sets the\n"
+    "first eight, \"set scratch 4096\" the others.\n\n"
     "examples:\n"
     "  weft list axes\n"
-    "  weft list functions | cut -d' ' -f1\n",
+    "  weft list functions | cut -d' ' -f1\n"
+    "  weft list policy -t c:avx512\n",
     list,
 };
 

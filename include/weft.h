@@ -109,8 +109,9 @@ WEFT_API WEFT_MUST weft_status weft_ctx_verbose(weft_ctx *ctx, weft_verbose *fn,
  * "policy"; NULL lists these names.  Returns row i and, in *note (NULL is allowed), its
  * description; NULL after the last row. */
 WEFT_API const char *weft_list(const char *what, int i, const char **note);
+/* The value of row i of "policy" for a target, such as "c:avx2"; "c" is for this machine. */
+WEFT_API WEFT_MUST weft_status weft_policy(weft_ctx *ctx, const char *target, int i, int *value);
 typedef struct weft_prog weft_prog;
-
 /* Reads a program from n bytes of text; `file` is its name in messages and may be NULL.  On
  * WEFT_OK the caller owns *out and frees it with weft_prog_free; otherwise *out is NULL. */
 WEFT_API WEFT_MUST weft_status weft_prog_parse(weft_ctx *ctx, const char *file, const char *text,
@@ -157,7 +158,6 @@ WEFT_API WEFT_MUST weft_status weft_prog_rows(weft_prog *prog, const weft_rows *
 
 /* Checks that the program is valid.  weft_args_new does so too. */
 WEFT_API WEFT_MUST weft_status weft_prog_check(weft_prog *prog);
-
 /* The program as text, which reads back to the same program.  The program owns the text,
  * which is valid until its next call. */
 WEFT_API WEFT_MUST weft_status weft_prog_print(weft_prog *prog, const char **out);

@@ -157,3 +157,16 @@ const char *weft_list(const char *what, int i, const char **note)
         *note = item.note;
     return item.name;
 }
+
+weft_status weft_policy(weft_ctx *context, const char *target, int i, int *value)
+{
+    weft_ctx *ctx = api_ctx_of(context, TAG_CTX);
+    Policy policy;
+
+    API_ENTER(ctx);
+    if (target == NULL || value == NULL || i < 0 || i >= POLICY_NFIELD)
+        err_throw(&ctx->err, ST_ARG, "the policy has rows 0 to %d, of a target", POLICY_NFIELD - 1);
+    policy = policy_for(&api_find_target(ctx, target)->unit);
+    *value = *policy_at(&policy, i);
+    return api_leave(ctx);
+}

@@ -75,5 +75,12 @@ try "keywords" 0 weft list keywords
 out "program"
 try "an unknown table" 2 weft list colours
 err "there is no table colours"
+try "the policy of this machine" 0 weft list policy
+try "the policy of a target" 0 weft list policy -t c:avx512
+out "sweep_sums               20  "
+try "the policy of a narrow target" 0 weft list policy -t c:avx2
+out "sweep_sums               10  "
+try "an unknown target of a policy" 1 weft list policy -t c:nine
+err "there is no target c:nine"
 try "two tables" 2 weft list types axes
 finish

@@ -5,6 +5,7 @@
 #include "grad/grad.h"
 #include "interp/interp.h"
 #include "kernel/kernel_test.h"
+#include "sched/sched.h"
 #include "unit/trap.h"
 
 #include <string.h>
@@ -30,6 +31,16 @@ static void narrow(Prog *p, const Env *env)
     }
 }
 
+/* Of three programs in four with random fields. */
+static Policy policy_of(Arena *a, const VectorUnit *unit, uint64_t seed)
+{
+    Sched sched = sched_default(unit);
+
+    if (seed % 4 != 0)
+        sched_parse(a->err, random_sets(a, &sched.policy, seed), &sched);
+    return sched.policy;
+}
+
 /* In the passes that re-associate, only exact data keep their bits. */
 static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
 {
@@ -40,6 +51,7 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
     Text t = { .arena = a };
 
     unit.registers = 6 << s->seed % 4;
+    s->prog->policy = policy_of(a, &unit, s->seed);
     if (s->seed % 3 != 0)
         narrow(s->prog, data_bind(a, s->in, s->prog));
     strides_set(a, s);
@@ -101,10 +113,7 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
         if (s->seed % 3 == 1)
             lower_stream(k, s->seed % 2 == 0 ? 1 : 256);
         if (s->seed % 3 != 0)
-            {
-            k->p->policy.jam_sums = s->seed % 2 == 0 ? 8 : 16;
             lower_jam(k);
-        }
     }
     if ((s->exact || s->tolerance > 0) && s->seed % 3 == 2) /* of exact data nothing is lost */
         lower_compensate(k, &unit);

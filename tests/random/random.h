@@ -181,4 +181,7 @@ const char *mutate(Arena *, uint64_t seed, const char *text);
 /* The smallest case found that fails as *r says; *r becomes its report. */
 Case *shrink(Arena *, const Case *, Mode, Defect, Report *r);
 
+/* sets.c: lines of a schedule that change some fields of the policy. */
+const char *random_sets(Arena *, const Policy *usual, uint64_t seed);
+
 #endif

@@ -188,6 +188,7 @@ static Aim aim_of(const Run *r, Target *target)
 
     *target = (Target){ .unit = { VECTOR_LANES(2 * wide, wide), 16 << seed % 2, VECTOR_CORE } };
     aim = api_aim(target);
+    sched_parse(r->a->err, random_sets(r->a, &aim.sched.policy, seed), &aim.sched);
     aim.sched.policy.panel = seed % 5 < 2 ? 3 + 5 * (int)(seed % 2) : 0;
     aim.sched.policy.stream = seed % 2 == 0;
     aim.sched.policy.pack = seed % 3 != 0;
