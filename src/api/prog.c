@@ -41,7 +41,8 @@ static Body *read_body(weft_ctx *ctx, const char *file, const char *text, size_t
     Sched sched = { .text = NULL };
 
     if (n > LIMIT_TEXT)
-        err_throw(&ctx->err, ST_LIMIT, "a program of %zu bytes; at most %d are read", n, LIMIT_TEXT);
+        err_throw(&ctx->err, ST_LIMIT, "a program of %zu bytes; at most %d are read", n,
+                  LIMIT_TEXT);
     body->box = box;
     body->file = arena_copy(&box->arena, file, strlen(file) + 1);
     body->text = arena_copy(&box->arena, text, n);
