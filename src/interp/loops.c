@@ -469,10 +469,46 @@ static void run_build(Loops *r, const Node *n)
     run_nodes(r, n->body, n->nbody);
 }
 
+/* That a loop runs over what it says: the checker has proven it, but for the row to be there. */
+static void check_over(Loops *r, const Node *n, int64_t lo, int64_t hi)
+{
+    const Over *o = n->over;
+    Span s = ir_axis_span(r->prog, r->env, o->axis);
+    int64_t row = o->row != NULL ? eval(r, o->row).i : 0, first = 0, end = s.total;
+    bool good = 0 <= row && (o->row == NULL || row < s.parents);
+
+    if (good && o->row != NULL) {
+        first = ir_span_first(&s, row);
+        end = ir_span_first(&s, row + 1);
+    }
+    if (o->fixed)
+        end = s.width;
+    if (o->axis->extent == X_TABLE) {
+        end -= first;
+        first = 0;
+    }
+    if (o->tile != NULL && o->kind == OVER_POSITIONS) {
+        first += eval(r, o->tile).i * o->size;
+        end = first + o->size < end ? first + o->size : end;
+    } else if (o->size > 0) {
+        end = o->kind == OVER_TILES ? (end - first + o->size - 1) / o->size : o->size;
+        first = 0;
+    }
+    if (o->kind == OVER_ROUNDS)
+        good = good && lo == 0 && end > 0 && hi % end == 0;
+    else
+        good = good && first <= lo && hi <= end;
+    if (!good)
+        interp_fail(r->x, "%lld..%lld is not what the loop runs over in %s", (long long)lo,
+                    (long long)hi, o->axis->name);
+}
+
 static void run_for(Loops *r, const Node *n)
 {
     int64_t lo = eval(r, n->lo).i, hi = eval(r, n->hi).i;
 
+    if (n->over != NULL && lo < hi)
+        check_over(r, n, lo, hi);
     for (int64_t i = lo; i < hi; i++) {
         r->local[n->local->id].i = i;
         run_nodes(r, n->body, n->nbody);

@@ -166,6 +166,18 @@ static Stmt *copy_stmt(Copy *c, const Stmt *from)
     return to;
 }
 
+static const Over *copy_over(Copy *c, const Over *from)
+{
+    Over *to = dup(c, from, from != NULL, sizeof *from);
+
+    if (from == NULL)
+        return NULL;
+    to->axis = axis_of(c, from->axis);
+    to->row = expr_of(c, from->row);
+    to->tile = expr_of(c, from->tile);
+    return to;
+}
+
 static Node *copy_node(Copy *c, const Node *from)
 {
     Node *to = dup(c, from, 1, sizeof *from);
@@ -178,6 +190,7 @@ static Node *copy_node(Copy *c, const Node *from)
     to->parts = loop_same_buf(c->to, from->parts);
     to->lo = expr_of(c, from->lo);
     to->hi = expr_of(c, from->hi);
+    to->over = copy_over(c, from->over);
     to->cond = expr_of(c, from->cond);
     to->out = expr_of(c, from->out);
     to->value = expr_of(c, from->value);
@@ -372,6 +385,10 @@ static void use_node(bool *live, const Node *n)
 {
     use(live, n->lo);
     use(live, n->hi);
+    if (n->over != NULL) {
+        use(live, n->over->row);
+        use(live, n->over->tile);
+    }
     use(live, n->cond);
     use(live, n->out);
     use(live, n->value);

@@ -159,6 +159,19 @@ static void bind(Words *o, const Local *l)
     o->scope[l->id] = o->nscope++;
 }
 
+static void put_over(Words *o, const Over *over)
+{
+    if (over == NULL) {
+        put(o, 0);
+        return;
+    }
+    put(o, 1 + (uint64_t)over->kind);
+    put(o, (uint64_t)over->size << 1 | over->fixed);
+    put_axis(o, over->axis);
+    put_expr(o, over->row);
+    put_expr(o, over->tile);
+}
+
 /* Each node by itself: a local that is bound in two places is one expression in a tree that a pass
  * made, and two in one that was read. */
 static void put_node(Words *o, const Node *n, const char *label)
@@ -174,6 +187,7 @@ static void put_node(Words *o, const Node *n, const char *label)
     put_name(o, n->axis == NULL ? NULL : n->axis->name);
     put_expr(o, n->lo);
     put_expr(o, n->hi);
+    put_over(o, n->over);
     put_expr(o, n->cond);
     put_expr(o, n->out);
     put_expr(o, n->value);

@@ -202,6 +202,14 @@ static Expr *maybe(Prog *p, Expr *e, Rewrite *fn, void *ctx, Memo *memo)
     return e == NULL ? NULL : ir_rewrite(p, e, fn, ctx, memo);
 }
 
+/* What the loop runs over, with the row and the tile rewritten. */
+static const Over *over(Prog *p, const Over *o, Rewrite *fn, void *ctx, Memo *memo)
+{
+    Expr *row = o != NULL ? maybe(p, o->row, fn, ctx, memo) : NULL;
+
+    return o != NULL ? loop_over_at(p, o, row, maybe(p, o->tile, fn, ctx, memo)) : NULL;
+}
+
 Node *loop_rewrite(Prog *p, Node *n, Rewrite *fn, void *ctx, Memo *memo)
 {
     Node c = *n;
@@ -218,6 +226,7 @@ Node *loop_rewrite(Prog *p, Node *n, Rewrite *fn, void *ctx, Memo *memo)
                       ir_rewrite(p, n->at[k].value, fn, ctx, memo) };
     for (int i = 0; i < n->nbody; i++)
         body[i] = loop_rewrite(p, n->body[i], fn, ctx, memo);
+    c.over = over(p, n->over, fn, ctx, memo); /* last: it makes no expression that others have */
     c.at = at;
     c.body = body;
     return loop_node(p, &c);
@@ -251,12 +260,12 @@ static Expr *same(Prog *p, Expr *e, void *ctx)
     return e;
 }
 
-typedef struct Bound {
+typedef struct Binding {
     Prog *p;
     Memo local; /* uses of locals that are bound somewhere before */
-} Bound;
+} Binding;
 
-static bool is_bound_again(Bound *b, Local *l)
+static bool is_bound_again(Binding *b, Local *l)
 {
     Expr *use = loop_use(b->p, l), **met = ir_memo(b->p, &b->local, use);
     bool again = *met != NULL;
@@ -274,7 +283,7 @@ static Local *like(Prog *p, const Local *l)
 }
 
 /* The same tree, where each local is bound once: passes copy loops with their locals. */
-static Node *bound_once(Bound *b, Node *n)
+static Node *bound_once(Binding *b, Node *n)
 {
     Node *c = loop_node(b->p, n), **body = arena_array(b->p->arena, n->nbody, sizeof *body);
     Local *old = n->local;
@@ -321,7 +330,7 @@ static Node *rename_locals(Prog *p, const Node *n, Memo *memo)
 
 Node *loop_fresh(Prog *p, const Node *n)
 {
-    Bound b = { .p = p };
+    Binding b = { .p = p };
     Memo memo = { 0 };
     Node *c = rename_locals(p, bound_once(&b, loop_node(p, n)), &memo);
 

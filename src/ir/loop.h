@@ -66,6 +66,26 @@ static inline int lanes_of(const VectorUnit *u, Type type)
     return n > 1 ? n : 1;
 }
 
+/* What the iterations of a loop are: positions of an axis, or tiles of them.  `Node.lo..hi` says
+ * which of them the loop runs over; the checker proves that these are among them. */
+typedef enum OverKind {
+    OVER_POSITIONS, /* the variable is a position */
+    OVER_OFFSETS,   /* the variable counts from the first position of tile `tile` */
+    OVER_TILES,     /* the variable is the number of a tile of at most `size` positions */
+    OVER_ROUNDS,    /* all positions, again and again: the variable modulo their number is one */
+    OVER_KINDS
+} OverKind;
+
+typedef struct Over {
+    OverKind kind;
+    int size;   /* of a tile; 0: of no tile */
+    bool fixed; /* below one position of the parent, whichever: all have as many.  Positions count
+                 * from the first of them. */
+    Axis *axis; /* has a name */
+    Expr *row;  /* the position of the parent that all are below; or NULL */
+    Expr *tile; /* the number of the tile that all are in; or NULL */
+} Over;
+
 struct Node { /* members of one size stand together: trees are most of a compiler's memory */
     const char *label; /* of the statement it came from; or NULL */
     const char *why;   /* of a phase: why it is not parallel; NULL: it is, or no pass has said */
@@ -73,6 +93,7 @@ struct Node { /* members of one size stand together: trees are most of a compile
                         * falling: those with the same one run in order, on one thread; or NULL */
     Local *local;
     Expr *lo, *hi;     /* N_FOR; N_BUILD has lo */
+    const Over *over;  /* N_FOR: what its iterations are; NULL: numbers */
     Axis *axis;        /* N_BUILD, N_INSERT */
     Expr *cond;        /* N_IF, N_CHECK; of a store past the caches: where that pays, or NULL */
     Expr *out, *value; /* N_STORE: out is OP_cell or OP_local */
@@ -147,6 +168,33 @@ Node *loop_replace(Prog *, Node *, const Local *local, Expr *by);
 Node *loop_fresh(Prog *, const Node *);
 /* What a loop is called after the label and a dot: k, k.0. */
 const char *loop_path(const Node *);
+
+/* loop_over.c: what loops run over.  NULL in gives NULL, as does an axis without a name.  Below a
+ * row of an axis of constant tables, positions count from the first, too. */
+const Over *loop_over(Prog *, Axis *, Expr *row); /* NULL: all positions of the axis */
+const Over *loop_over_tiles(Prog *, const Over *, int64_t size);
+const Over *loop_over_tile(Prog *, const Over *tiles, Expr *tile, OverKind);
+const Over *loop_over_rounds(Prog *, const Over *);
+const Over *loop_over_at(Prog *, const Over *, Expr *row, Expr *tile); /* another row and tile */
+/* The number of positions of an axis. */
+Expr *loop_positions(Prog *, Axis *);
+/* The ends of the loop over all that it says; false: there are none (offsets, rounds). */
+bool loop_ends(Prog *, const Over *, Expr **lo, Expr **hi);
+bool loop_is_all(Prog *, const Node *); /* the loop has these ends */
+/* The same tree, where loops that have left the row or the tile that they name name nothing. */
+Node *loop_settled(Prog *, Node *);
+bool loop_begins(Prog *, const Node *); /* it begins where all of them do */
+/* What is known of each local where a loop begins, by Local.id: its loop, or its let's value. */
+typedef struct LoopKnown {
+    const Node *loop;
+    Expr *value;
+} LoopKnown;
+/* Whether the ends of the loop are proven to be what the loop says (loop_over_check.c).  It makes
+ * no expressions when loop_touch_over has seen the tree. */
+bool loop_over_holds(Prog *, const LoopKnown *, const Node *);
+void loop_touch_over(Prog *, const Node *);
+/* The start array of the axis, one of whose rows the loop runs over, or a part of it; or NULL. */
+Buf *loop_row_start(Prog *, const Node *);
 
 /* loop_index.c: a flat index as stride * local + constant + the rest, a sum of leaves in the order
  * of their ids that the local is not in.  False: it is not such a sum. */

@@ -32,6 +32,7 @@ typedef struct Check {
     unsigned guards;        /* branches around that only some of its iterations take */
     const Node *vector;     /* the vector loop around; or NULL */
     const Node **bound_in;  /* by Local.id: the vector loop around its let */
+    LoopKnown *known;           /* by Local.id */
     const Node *node;
 
     /* Elements that the blocks around store to.  A let is its value, so that an element is the same
@@ -353,11 +354,33 @@ static void check_parts(Check *c, const Node *n)
         refuse(c, "%s has no parts: they are an i64 coordinate of a segmented axis", b->name);
 }
 
+/* What the loop says that its iterations are is so. */
+static void check_over(Check *c, const Node *n)
+{
+    const Over *o = n->over;
+
+    if (o->axis->name == NULL || o->axis->extent == X_ONE || o->kind >= OVER_KINDS ||
+        (o->kind == OVER_TILES || o->tile != NULL) != (o->size > 0) ||
+        (o->kind == OVER_OFFSETS && o->tile == NULL) ||
+        (o->fixed && (o->axis->extent != X_EXPR || o->axis->parent == NULL || o->row != NULL)))
+        refuse(c, "the loop of %s runs over no axis", name_of(n->local));
+    check_complete(c, o->axis);
+    if (o->row != NULL)
+        check_value(c, o->row, T_i64, "the row of a loop");
+    if (o->tile != NULL)
+        check_value(c, o->tile, T_i64, "the tile of a loop");
+    if (!loop_over_holds(c->p, c->known, n))
+        refuse(c, "the range of %s is not known to be in %s; write the range alone",
+               name_of(n->local), o->axis->name);
+}
+
 static void check_for(Check *c, const Node *n)
 {
     unsigned moving = check_value(c, n->lo, T_i64, "where a loop begins");
 
     moving |= check_value(c, n->hi, T_i64, "where a loop ends");
+    if (n->over != NULL)
+        check_over(c, n);
     if (n->parts != NULL)
         check_parts(c, n);
     if (n->how == FOR_PARALLEL && c->nest > 0)
@@ -372,6 +395,7 @@ static void check_for(Check *c, const Node *n)
                ir_type[n->local->type].name);
     moving |= (n->how == FOR_PARALLEL ? BY_PHASE : 0) | (n->lanes > 1 ? BY_LANE : 0);
     bind(c, n->local, false, moving);
+    c->known[n->local->id] = (LoopKnown){ .loop = n };
     if (n->lanes > 1) {
         c->vector = n;
         c->lanes = n->lanes;
@@ -425,7 +449,11 @@ static void check_node(Check *c, const Node *n)
         check_nodes(c, n->body, n->nbody);
         c->guards -= guard;
         break;
-    case N_LET: bind(c, n->local, true, check_value(c, n->value, n->local->type, "a let")); break;
+    case N_LET:
+        bind(c, n->local, true, check_value(c, n->value, n->local->type, "a let"));
+        c->known[n->local->id] =
+            (LoopKnown){ .value = c->assigned[n->local->id] ? NULL : n->value };
+        break;
     case N_STORE: check_store(c, n); break;
     case N_CHECK:
         check_same(c, check_value(c, n->cond, T_bool, "what is checked"), "what is checked");
@@ -489,7 +517,7 @@ static bool runs_once(const Node *n)
     return n->lo->op == OP_int && n->hi->op == OP_int && n->hi->i <= n->lo->i + 1;
 }
 
-void loop_check(Prog *p)
+static Check check_of(Prog *p)
 {
     Check c = { .p = p,
                 .lanes = 1,
@@ -504,11 +532,22 @@ void loop_check(Prog *p)
                 .value = arena_array(p->arena, p->nexpr, sizeof *c.value),
                 .let = arena_array(p->arena, p->nlocal, sizeof *c.let),
                 .assigned = arena_array(p->arena, p->nlocal, sizeof *c.assigned),
+                .known = arena_array(p->arena, p->nlocal, sizeof *c.known),
                 .built = arena_array(p->arena, p->naxis, sizeof *c.built) };
 
     for (c.cap_stored = 16; c.cap_stored < 2 * (uint64_t)p->nexpr;)
         c.cap_stored *= 2;
     c.stored = arena_array(p->arena, (int64_t)c.cap_stored, sizeof *c.stored);
+    return c;
+}
+
+void loop_check(Prog *p)
+{
+    Check c;
+
+    for (int i = 0; i < p->nphase; i++)
+        loop_touch_over(p, p->phase[i]);
+    c = check_of(p);
     for (int i = 0; i < p->nphase; i++)
         note_builds(&c, p->phase[i], i + 1);
     for (int i = 0; i < p->nphase; i++) {

@@ -140,9 +140,104 @@ static int registers(Parser *s)
     return (int)n;
 }
 
-/* ["vector"] "for" var "in" expr ".." expr ["step" int ["by" int]] ["as" path], the lanes and
- * registers of a vector loop, what a schedule calls it; and the name of the variable for what
- * follows.  False: there is no loop here. */
+/* Whether what a loop runs over stands here: E, E[i], tiles(E, 8), rounds(E). */
+static bool is_over(Parser *s)
+{
+    Lex ahead = s->lex;
+    const Symbol *sym;
+
+    if (s->lex.tok != TOK_NAME)
+        return false;
+    sym = ir_symbol(s->p, s->lex.text, s->lex.n);
+    lex_next(s->p, &ahead);
+    if (parse_is(s, "tiles") || parse_is(s, "rounds"))
+        return ahead.tok == '(';
+    return sym->axis != NULL && sym->let == NULL && sym->buf == NULL &&
+           (ahead.tok == '[' || ahead.tok == TOK_NAME || ahead.tok == TOK_NEWLINE);
+}
+
+/* Axis ["[" ( row | "_" ) "]"] */
+static const Over *rows_of(Parser *s)
+{
+    Place at = s->lex.at;
+    const char *name = parse_name(s, "an axis");
+    Axis *a = ir_find_axis(s->p, name);
+    bool row = parse_take(s, (Tok)'[');
+    bool fixed = row && parse_take_word(s, "_");
+    Expr *x = row ? fixed ? ir_int(s->p, 0) : integer(s) : NULL;
+
+    if (row)
+        parse_need(s, (Tok)']', "`]`");
+    s->p->at = at;
+    if (a == NULL || a->extent == X_ONE)
+        ir_throw(s->p, ST_CHECK, "%s is not an axis that a loop can run over", name);
+    if (row && a->parent == NULL && (a->extent == X_EXPR || x->op != OP_int || x->i != 0))
+        ir_throw(s->p, ST_CHECK, "axis %s has one row; write %s", name, name);
+    if (row && fixed != (a->extent == X_EXPR))
+        ir_throw(s->p, ST_CHECK,
+                 fixed ? "rows of %s differ in length; write which, as in %s[i]"
+                       : "all rows of %s have one length; write %s[_]",
+                 name, name);
+    return loop_over(s->p, a, x);
+}
+
+/* rows | "tiles" "(" rows "," int ")" ["[" tile "]"] | "rounds" "(" rows ")" */
+static const Over *over(Parser *s, bool offsets)
+{
+    bool tiles = parse_is(s, "tiles"), rounds = parse_is(s, "rounds");
+    const Over *o;
+    int64_t size;
+    Expr *tile;
+
+    if (!is_over(s))
+        parse_unexpected(s, "an axis, tiles(E, 8) or rounds(E)");
+    if (tiles || rounds) {
+        parse_take(s, TOK_NAME);
+        parse_take(s, (Tok)'(');
+    }
+    o = rows_of(s);
+    if (rounds && (o = loop_over_rounds(s->p, o)) == NULL)
+        ir_throw(s->p, ST_CHECK, "rounds are of all positions of an axis, not of a row");
+    if (tiles) {
+        parse_need(s, (Tok)',', "`,` and the positions of a tile");
+        size = parse_int(s);
+        if ((o = loop_over_tiles(s->p, o, size)) == NULL)
+            ir_throw(s->p, ST_LIMIT, "a tile has 1 to %d positions, not %lld", INT32_MAX,
+                     (long long)size);
+    }
+    if (tiles || rounds)
+        parse_need(s, (Tok)')', "`)`");
+    if (tiles && parse_take(s, (Tok)'[')) {
+        tile = integer(s);
+        parse_need(s, (Tok)']', "`]`");
+        o = loop_over_tile(s->p, o, tile, offsets ? OVER_OFFSETS : OVER_POSITIONS);
+    }
+    if (offsets != (o->kind == OVER_OFFSETS))
+        parse_unexpected(s, "after `within` a tile, as in tiles(E, 8)[t]");
+    return o;
+}
+
+/* over | expr ".." expr [("of" | "within") over] */
+static void ends(Parser *s, Node *n)
+{
+    if (is_over(s)) {
+        n->over = over(s, false);
+        if (!loop_ends(s->p, n->over, &n->lo, &n->hi))
+            parse_unexpected(s, "rounds after a range: `0..n of rounds(E)`");
+        return;
+    }
+    n->lo = integer(s);
+    parse_need(s, TOK_RANGE, "`..`");
+    n->hi = integer(s);
+    if (parse_take_word(s, "of"))
+        n->over = over(s, false);
+    else if (parse_take_word(s, "within"))
+        n->over = over(s, true);
+}
+
+/* ["vector"] "for" var "in" ends ["step" int ["by" int]] ["as" path], the lanes and registers of a
+ * vector loop, what a schedule calls it; and the name of the variable for what follows.  False:
+ * there is no loop here. */
 static bool range(Parser *s, Node *n)
 {
     bool vector = parse_take_word(s, "vector");
@@ -157,9 +252,7 @@ static bool range(Parser *s, Node *n)
     n->kind = N_FOR;
     if (!parse_take_word(s, "in"))
         parse_unexpected(s, "`in` and a range");
-    n->lo = integer(s);
-    parse_need(s, TOK_RANGE, "`..`");
-    n->hi = integer(s);
+    ends(s, n);
     n->lanes = vector ? lanes(s) : 1;
     n->regs = vector ? registers(s) : 1;
     n->local = loop_local(s->p, sym->name, T_i64, 1);

@@ -123,8 +123,12 @@ static uint64_t count(Tree *t, Expr *e)
 /* Counts what the line of a node writes; the nodes of all its expressions. */
 static uint64_t count_node(Tree *t, const Node *n)
 {
-    uint64_t tree = count(t, n->lo) + count(t, n->hi) + count(t, n->cond) + count(t, n->value);
+    uint64_t tree = count(t, n->cond) + count(t, n->value);
 
+    if (!loop_is_all(t->o.p, n))
+        tree += count(t, n->lo) + count(t, n->hi);
+    if (n->over != NULL)
+        tree += count(t, n->over->row) + count(t, n->over->tile);
     for (int i = 0; n->out != NULL && i < n->out->nargs; i++)
         tree += count(t, n->out->arg[i]);
     for (int k = 0; k < n->nat; k++) {
@@ -180,13 +184,46 @@ static void print_body(Tree *t, const Node *n, const char *label)
     forget(t, mark);
 }
 
+/* E, E[i], L[_], tiles(E[i], 8), tiles(E[i], 8)[t], rounds(E) */
+static void print_over(Tree *t, const Over *o)
+{
+    text_f(t->o.out, "%s%s",
+           o->size > 0                ? "tiles("
+           : o->kind == OVER_ROUNDS ? "rounds("
+                                      : "",
+           o->axis->name);
+    if (o->row != NULL) {
+        print_at(t, "[", o->row);
+        text_char(t->o.out, ']');
+    }
+    if (o->fixed)
+        text_str(t->o.out, "[_]");
+    if (o->size > 0)
+        text_f(t->o.out, ", %d)", o->size);
+    else if (o->kind == OVER_ROUNDS)
+        text_char(t->o.out, ')');
+    if (o->tile != NULL) {
+        print_at(t, "[", o->tile);
+        text_char(t->o.out, ']');
+    }
+}
+
+/* The ends are written where the loop does not run over all that it says. */
 static void print_range(Tree *t, const Node *n)
 {
     Text line = { .arena = t->o.p->arena }, *out = t->o.out;
+    bool all = loop_is_all(t->o.p, n);
 
     t->o.out = &line; /* before the name of the variable is known */
-    print_at(t, " in ", n->lo);
-    print_at(t, "..", n->hi);
+    text_str(&line, " in ");
+    if (!all) {
+        print_expr(&t->o, n->lo);
+        print_at(t, "..", n->hi);
+    }
+    if (n->over != NULL && !all)
+        text_str(&line, n->over->kind == OVER_OFFSETS ? " within " : " of ");
+    if (n->over != NULL)
+        print_over(t, n->over);
     t->o.out = out;
     text_f(out, "%sfor %s%s", n->lanes > 1 ? "vector " : "", name_local(t, n->local), line.s);
     if (n->lanes > 1)
@@ -325,9 +362,11 @@ static void print_phase(Tree *t, Node *n)
     forget(t, 0);
 }
 
-/* Before the first is printed: all locals are expressions, and have their ids. */
+/* Before the first is printed: all locals, and the ends of what loops run over, are expressions and
+ * have their ids. */
 static void touch_locals(Tree *t, const Node *n)
 {
+    loop_is_all(t->o.p, n);
     if (n->local != NULL)
         loop_use(t->o.p, n->local);
     if (n->kind == N_STORE && n->out->op == OP_local)
@@ -340,11 +379,12 @@ void loop_print(Text *out, Prog *p)
 {
     Tree t = { .o = { .out = out, .p = p } };
     int n;
-    Buf **array = loop_arrays(p, &n);
+    Buf **array;
 
     t.assigned = arena_array(p->arena, p->nlocal, sizeof *t.assigned);
     for (int i = 0; i < p->nphase; i++)
         touch_locals(&t, p->phase[i]);
+    array = loop_arrays(p, &n);
     t.o.let = arena_array(p->arena, p->nexpr, sizeof *t.o.let);
     t.u = (Uses){ .count = arena_array(p->arena, p->nexpr, sizeof *t.u.count),
                   .order = arena_array(p->arena, p->nexpr, sizeof *t.u.order) };

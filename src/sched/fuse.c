@@ -122,6 +122,7 @@ static void fuse(StepCall *c, const Spot *at, Nodes *out, void *ctx)
         step_local(p, step_join(p, step_join(p, loop_path(loop[0]), "_"), loop_path(loop[1])));
     x = loop_use(p, n.local);
     n.lo = ir_int(p, 0);
+    n.over = a != NULL ? loop_over(p, a, NULL) : NULL;
     n.hi = a != NULL ? ir_count(p, a)
                      : step_mul(p, step_sub(p, loop[0]->hi, loop[0]->lo), m);
     value[0] = a != NULL ? loop_above(p, a, x)

@@ -225,6 +225,7 @@ static Node *shared(Merge *m, int k, Expr *q)
 
     n.how = FOR_SERIAL;
     n.scheduled = false;
+    n.over = NULL;
     if (m->rows != NULL) {
         n.lo = place_of(m, k, phase, m->from);
         n.hi = place_of(m, k, phase, m->to);

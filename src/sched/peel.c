@@ -108,6 +108,7 @@ static void peel_loop(Prog *p, const Node *loop, const Tail *t, Nodes *out)
         n = loop_replace(p, n, n->local, step_add(p, loop_use(p, n->local), all));
         n->lo = ir_int(p, 0);
         n->hi = step_sub(p, loop->hi, all);
+        n->over = NULL;
     }
     step_append(p, out, n);
 }

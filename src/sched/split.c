@@ -91,6 +91,8 @@ static void split(StepCall *c, const Spot *at, Nodes *out, void *ctx)
                   : step_div(p, step_add(p, length, ir_int(p, s->n - 1)), s->n);
     first = step_mul(p, loop_use(p, over.local), ir_int(p, s->n));
     in = inner_loop(c, loop, s, length, first);
+    over.over = loop_is_all(p, loop) ? loop_over_tiles(p, loop->over, s->n) : NULL;
+    in.over = loop_over_tile(p, over.over, loop_use(p, over.local), OVER_OFFSETS);
     here = step_add(p, first, loop_use(p, in.local));
     body = loop_replace(p, loop_node(p, loop), loop->local, step_add(p, loop->lo, here));
     in.body = body->body;

@@ -133,6 +133,8 @@ void step_apply(Prog *p, const StepLine *line, const StepTarget *target)
         step_refuse(&c, "it works at stage %s, and the program is at stage %s",
                     ir_stage[line->step->stage], ir_stage[p->stage]);
     line->step->apply(&c);
+    for (int i = 0; i < c.n; i++)
+        c.phase[i] = loop_settled(p, c.phase[i]);
     p->phase = c.phase;
     p->nphase = c.n;
 }

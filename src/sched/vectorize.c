@@ -214,6 +214,10 @@ static void put_block(Lanes *l, const Node *n, Nodes *out)
 
     c.lo = same_in_lanes(l, n->lo, "the range of the loop", n);
     c.hi = same_in_lanes(l, n->hi, "the range of the loop", n);
+    if (n->over != NULL)
+        c.over = loop_over_at(l->p, n->over,
+                              n->over->row != NULL ? in_lanes(l, n->over->row) : NULL,
+                              n->over->tile != NULL ? in_lanes(l, n->over->tile) : NULL);
     c.cond = same_in_lanes(l, n->cond, "a branch or a check", NULL);
     if (n->kind == N_AHEAD)
         c.out = in_lanes(l, n->out);

@@ -91,6 +91,7 @@ Node *lower_collapsed(Prog *p, Node *n)
     c = *in;
     c.local = f.all;
     c.hi = ir_int(p, all);
+    c.over = in->over != NULL ? loop_over(p, in->over->axis, NULL) : NULL;
     c = *loop_rewrite(p, loop_node(p, &c), in_all, &f, &memo);
     loop_visit(p, &c, see_local, &f, &left);
     return f.place != NULL ? loop_node(p, &c) : n;

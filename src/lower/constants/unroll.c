@@ -19,6 +19,12 @@ typedef struct Scope { /* what is known of the locals around a node */
     Memo decided; /* of lower_decided */
 } Scope;
 
+static Expr *folded(Unroll *u, Expr *e, Scope *s)
+{
+    return e == NULL ? NULL
+                     : lower_decided(u->p, s->r, ir_simplify(u->p, e, &u->simple), &s->decided);
+}
+
 /* Folds the expressions of one node; its body is folded when its turn comes. */
 static Node *fold_node(Unroll *u, const Node *n, Scope *s)
 {
@@ -27,8 +33,10 @@ static Node *fold_node(Unroll *u, const Node *n, Scope *s)
     int k = lower_slots(c, slot);
 
     for (int i = 0; i < k; i++)
-        *slot[i] = lower_decided(u->p, s->r, ir_simplify(u->p, *slot[i], &u->simple),
-                                 &s->decided);
+        *slot[i] = folded(u, *slot[i], s);
+    if (c->over != NULL)
+        c->over = loop_over_at(u->p, c->over, folded(u, c->over->row, s),
+                               folded(u, c->over->tile, s));
     return c;
 }
 

@@ -232,6 +232,7 @@ static Node *by_rows(const Tiles *t, const Use *u, const Node *rows, int many)
     v.regs = fit < 1 ? 1 : fit > p->policy.row_registers ? p->policy.row_registers : fit;
     lower_append(p, &all, lower_with_body(p, &v, &body));
     loop.hi = ir_int(p, rows->hi->i / many);
+    loop.over = loop_is_all(p, rows) ? loop_over_tiles(p, rows->over, many) : NULL;
     return lower_with_body(p, &loop, &all);
 }
 

@@ -231,7 +231,10 @@ static void put_group(Sweep *w, Group *g)
     Prog *p = w->s->p;
     NodeList body = { 0 }, inner = { 0 }, sums = { 0 };
     Node loop = *g->path[0]->loop,
-         entries = { .kind = N_FOR, .label = w->loop->label, .local = w->entry };
+         entries = { .kind = N_FOR,
+                     .label = w->loop->label,
+                     .local = w->entry,
+                     .over = w->loop->over };
     Memo held = { 0 };
 
     for (int i = 0; i < g->n; i++) {
@@ -293,7 +296,10 @@ static void put_values(Sweep *w, NodeList *to)
 {
     Prog *p = w->s->p;
     NodeList body = { 0 };
-    Node entries = { .kind = N_FOR, .label = w->loop->label, .local = w->entry };
+    Node entries = { .kind = N_FOR,
+                     .label = w->loop->label,
+                     .local = w->entry,
+                     .over = w->loop->over };
 
     if (w->nvalue == 0)
         return;
@@ -351,7 +357,8 @@ Node lower_open_tiles(Segments *s, const Node *loop, int most, NodeList *body, L
                    .label = loop->label,
                    .local = number,
                    .lo = ir_int(p, 0),
-                   .hi = loop_use(p, many) };
+                   .hi = loop_use(p, many),
+                   .over = loop_over_tiles(p, loop->over, most) };
 }
 
 static void put_tiles(Sweep *w, const Group *group, int n)

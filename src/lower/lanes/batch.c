@@ -23,7 +23,8 @@ typedef struct Batch {
     Local **let; /* those that are read in loops, */
     int n, cap;
     Buf *work;   /* and where they are: number, then iteration of the batch */
-    Expr *first, *end; /* of the iterations of a batch */
+    Expr *first, *end; /* of the iterations of a batch, */
+    const Over *over;  /* and what these are */
 } Batch;
 
 static Expr *inline_let(Prog *p, Expr *e, void *ctx)
@@ -180,6 +181,7 @@ static Node *values_of(Batch *b)
                   .local = row,
                   .lo = b->first,
                   .hi = b->end,
+                  .over = b->over,
                   .how = FOR_VECTOR,
                   .lanes = b->lanes };
     NodeList body = { 0 };
@@ -207,6 +209,7 @@ static Node *rows_of(Batch *b)
     loop.how = FOR_SERIAL;
     loop.lo = b->first;
     loop.hi = b->end;
+    loop.over = b->over;
     for (int i = 0; i < b->phase->nbody; i++) {
         Node *n = b->phase->body[i];
 
@@ -239,6 +242,8 @@ static Node *in_batches(Batch *b)
     b->end = ir_op2(p, OP_min, lower_add(p, b->first, ir_int(p, b->lanes)), b->phase->hi);
     b->work = lower_scratch(p, stored_by(b->phase), b->type, (int64_t)b->n * b->lanes);
     outer.local = block;
+    outer.over = loop_over_tiles(p, b->phase->over, b->lanes);
+    b->over = loop_over_tile(p, outer.over, loop_use(p, block), OVER_POSITIONS);
     outer.hi = lower_batch_count(p, b->phase->hi, b->lanes);
     lower_append(p, &body, values_of(b));
     lower_append(p, &body, rows_of(b));

@@ -155,6 +155,7 @@ static Node *over_panels(Panel *c, Node *phase, bool pack)
 
     outer.local = q;
     outer.hi = lower_mul(p, c->count, phase->hi);
+    outer.over = loop_over_rounds(p, phase->over);
     let.local = n;
     let.value = ir_op2(p, OP_div, loop_use(p, q), phase->hi);
     lower_append(p, &body, loop_node(p, &let));

@@ -73,7 +73,8 @@ static void everywhere(Pos *c, Buf *b, const char *suffix, Inside *fn)
                       .how = d == 0 ? FOR_PARALLEL : FOR_SERIAL,
                       .body = body.node,
                       .nbody = body.n,
-                      .hi = lower_dim_extent(c->p, b, dim[d]) };
+                      .hi = lower_dim_extent(c->p, b, dim[d]),
+                      .over = lower_dim_over(c->p, b, dim[d]) };
 
         body = (NodeList){ 0 };
         pos_add(c, &body, &loop);
@@ -413,6 +414,7 @@ Node pos_open(Pos *c, Var *v, Entry *up, const char *label)
         return loop;
     }
     loop.local = loop_local(c->p, v->name, T_i64, 1);
+    loop.over = loop_over(c->p, a, up == NULL && a->extent == X_TABLE ? NULL : parent);
     x = loop_use(c->p, loop.local);
     if (a->extent == X_SEG || a->extent == X_BUILT) {
         loop.lo = lower_first(c->p, a, parent);

@@ -221,6 +221,8 @@ static void put_tiles(Rows *w, const Node *loop, Expr *first, Expr *count, int n
     head.local = q;
     head.lo = ir_int(p, 0);
     head.hi = count;
+    head.over =
+        first == loop->lo && loop_is_all(p, loop) ? loop_over_tiles(p, loop->over, n) : NULL;
     body = side_by_side(
         w, loop, lower_add(p, first, lower_mul(p, loop_use(p, q), ir_int(p, n))), n);
     lower_append(p, out, lower_with_body(p, &head, &body));
@@ -243,6 +245,7 @@ static void put_rows(Rows *w, const Node *loop, int n, NodeList *out)
     count = ir_op2(p, OP_div, rows, ir_int(p, n));
     done = lower_mul(p, count, ir_int(p, n));
     put_tiles(w, loop, loop->lo, count, n, out);
+    rest.over = loop_begins(p, loop) ? loop->over : NULL;
     rest.lo = lower_add(p, loop->lo, done);
     lower_append(p, out, lower_renamed(p, loop_node(p, &rest)));
 }

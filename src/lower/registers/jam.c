@@ -120,6 +120,8 @@ static Node *many(Jam *j, Node *n, int at, int most, Expr *count)
     Node loop = {
         .kind = N_FOR, .label = n->label, .local = q, .lo = ir_int(p, 0), .hi = count, .lanes = 1
     };
+
+    loop.over = loop_is_all(p, n) ? loop_over_tiles(p, n->over, most) : NULL;
     Expr *first = lower_add(p, n->lo, lower_mul(p, loop_use(p, q), ir_int(p, most)));
     Node *one[LIMIT_JAMMED], *fold;
     NodeList body = { 0 }, sums = { 0 };
@@ -150,6 +152,7 @@ static void put_jam(Jam *j, Node *n, int at, int most, NodeList *out)
     Node rest = *n;
 
     lower_append(p, out, many(j, n, at, most, count));
+    rest.over = loop_begins(p, n) ? n->over : NULL;
     rest.lo = lower_add(p, n->lo, lower_mul(p, count, ir_int(p, most)));
     lower_append(p, out, loop_node(p, &rest));
 }

@@ -76,7 +76,9 @@ Node *lower_in_blocks(Prog *p, Node *phase)
     v = loop_replace(p, v, phase->local,
                      lower_add(p, lower_mul(p, b.block, ir_int(p, b.n)), b.place));
     outer.local = block;
+    outer.over = loop_over_tiles(p, phase->over, b.n);
     row.local = place;
+    row.over = loop_over_tile(p, outer.over, b.block, OVER_OFFSETS);
     row.hi = ir_int(p, b.n);
     return nest(p, &outer, &row, v);
 }
@@ -89,6 +91,8 @@ Node *lower_in_strips(Prog *p, Node *phase, int n)
 
     outer.local = block;
     outer.hi = ir_op2(p, OP_div, lower_add(p, phase->hi, ir_int(p, n - 1)), ir_int(p, n));
+    outer.over = loop_over_tiles(p, phase->over, n);
+    row.over = loop_over_tile(p, outer.over, loop_use(p, block), OVER_POSITIONS);
     row.lo = first;
     row.hi = ir_op2(p, OP_min, lower_add(p, first, ir_int(p, n)), phase->hi);
     return nest(p, &outer, &row, phase->body[0]);

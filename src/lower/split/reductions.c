@@ -189,23 +189,26 @@ Local *split_local(Prog *p, const char *name)
     return loop_local(p, ir_fresh(p, name, false), T_i64, 1);
 }
 
-static Node *new_loop(Prog *p, const char *label, Local *l, Expr *lo, Expr *hi, NodeList body)
+/* The loop over `over`; lo and hi are its ends where it runs over a part of that. */
+static Node *new_loop(Prog *p, const char *label, Local *l, Expr *lo, Expr *hi, const Over *over,
+                      NodeList body)
 {
     return loop_node(p, &(Node){ .kind = N_FOR,
                                  .label = label,
                                  .local = l,
                                  .lo = lo,
                                  .hi = hi,
+                                 .over = over,
                                  .body = body.node,
                                  .nbody = body.n });
 }
 
-Node *split_loop(Prog *p, const char *label, Local *l, Expr *lo, Expr *hi, Node *in)
+Node *split_loop(Prog *p, const char *label, Local *l, Expr *hi, const Over *over, Node *in)
 {
     NodeList body = { 0 };
 
     lower_append(p, &body, in);
-    return new_loop(p, label, l, lo, hi, body);
+    return new_loop(p, label, l, ir_int(p, 0), hi, over, body);
 }
 
 static Expr *element_at(Prog *p, Buf *b, Expr *i)
@@ -224,6 +227,7 @@ static Node *cut_loop(Cut *c, Node *n)
     if (c->shift != NULL) { /* the part is of this row alone */
         to->lo = c->from;
         to->hi = c->to;
+        to->over = c->over;
         x = ir_op2(p, OP_add, x, c->shift);
     } else {
         to->lo = ir_op2(p, OP_max, n->lo, c->from);
@@ -317,7 +321,8 @@ static Node *everywhere(Cut *c, int i, Step step, Expr *row, const char *label)
                                .value = step == BEGIN ? neutral(p, b, op) : part });
     for (int d = n - 1; d >= 0; d--)
         if (d != c->row_dim[i])
-            in = split_loop(p, label, x[d], ir_int(p, 0), lower_dim_extent(p, b, dim[d]), in);
+            in = split_loop(p, label, x[d], lower_dim_extent(p, b, dim[d]),
+                            lower_dim_over(p, b, dim[d]), in);
     return in;
 }
 
@@ -341,6 +346,7 @@ static void begin_parts(Cut *c, Local *q, const char *label, NodeList *body)
     Buf *start = loop_start(p, c->axis);
 
     c->q = loop_use(p, q);
+    c->over = loop_over(p, c->axis, c->q);
     c->axis = c->axis->parent;
     c->from = element_at(p, start, c->q);
     c->to = element_at(p, start, lower_add(p, c->q, ir_int(p, 1)));
@@ -362,7 +368,7 @@ static void add_cut_body(Cut *c, Local *row, NodeList *out)
 /* Lets with locals of their own, as the phase stays beside its copy. */
 static NodeList renamed(Prog *p, NodeList l, const char *label)
 {
-    Node *all = lower_renamed(p, new_loop(p, label, NULL, NULL, NULL, l));
+    Node *all = lower_renamed(p, new_loop(p, label, NULL, NULL, NULL, NULL, l));
 
     return (NodeList){ .node = (Node **)all->body, .n = all->nbody };
 }
@@ -385,8 +391,9 @@ static Node *add_parts_of_row(Cut *c, const char *label)
                  new_let(p, label, row, element_at(p, loop_coord(p, rows, 0), x)));
     lower_append(p, &out,
                  new_loop(p, label, q, element_at(p, start, x),
-                          element_at(p, start, lower_add(p, x, ir_int(p, 1))), body));
-    phase = new_loop(p, label, l, ir_int(p, 0), ir_count(p, rows), out);
+                          element_at(p, start, lower_add(p, x, ir_int(p, 1))),
+                          loop_over(p, c->axis, x), body));
+    phase = new_loop(p, label, l, ir_int(p, 0), ir_count(p, rows), loop_over(p, rows, NULL), out);
     phase->how = FOR_PARALLEL;
     return phase;
 }
@@ -446,7 +453,7 @@ static void cut_long_rows(Cut *c, Node *phase, NodeList *out)
     body = renamed(p, body, label);
     lower_append(p, out,
                  without_long(c, phase, element_at(p, loop_coord(p, limit, 0), ir_int(p, 0))));
-    n = new_loop(p, label, q, ir_int(p, 0), ir_count(p, parts), body);
+    n = new_loop(p, label, q, ir_int(p, 0), ir_count(p, parts), loop_over(p, parts, NULL), body);
     n->how = FOR_PARALLEL;
     lower_append(p, out, n);
     lower_append(p, out, add_parts_of_row(c, split_label(p, c->whole[0]->name, ".sum")));
@@ -493,8 +500,9 @@ static void add_groups(Cut *c, const char *name, NodeList *out)
         lower_append(p, &body, everywhere(c, i, BEGIN, group, label));
     lower_append(p, &body,
                  new_loop(p, label, q, first_of_group(p, group, parts),
-                          first_of_group(p, lower_add(p, group, ir_int(p, 1)), parts), add));
-    n = new_loop(p, label, g, ir_int(p, 0), ir_int(p, GROUPS), body);
+                          first_of_group(p, lower_add(p, group, ir_int(p, 1)), parts),
+                          loop_over(p, (Axis *)parts, NULL), add));
+    n = new_loop(p, label, g, ir_int(p, 0), ir_int(p, GROUPS), NULL, body);
     n->how = FOR_PARALLEL;
     lower_append(p, out, n);
     label = split_label(p, c->whole[0]->name, ".sum");
@@ -520,11 +528,11 @@ static void cut_sum(Cut *c, Node *phase, NodeList *out)
     parts = c->axis;
     add_cut_body(c, row, &rows);
     rows = renamed(p, rows, label);
-    n = c->start == NULL ? new_loop(p, label, row, c->from, c->to, rows)
+    n = c->start == NULL ? new_loop(p, label, row, c->from, c->to, c->over, rows)
                          : new_loop(p, label, row, element_at(p, loop_coord(p, parts, 0), c->q),
-                                    element_at(p, loop_coord(p, parts, 1), c->q), rows);
+                                    element_at(p, loop_coord(p, parts, 1), c->q), NULL, rows);
     lower_append(p, &body, n);
-    n = new_loop(p, label, q, ir_int(p, 0), ir_count(p, parts), body);
+    n = new_loop(p, label, q, ir_int(p, 0), ir_count(p, parts), loop_over(p, parts, NULL), body);
     n->how = FOR_PARALLEL;
     lower_append(p, out, n);
     add_groups(c, q->name, out);

@@ -172,10 +172,12 @@ static Node *all_rows(Cut *c, int i, bool add)
                                .value = add ? part : ir_real(p, -0.0) });
     for (int d = n - 1; d >= 0; d--)
         if (d != at)
-            in = split_loop(p, label, x[d], ir_int(p, 0), lower_dim_extent(p, b, dim[d]), in);
+            in = split_loop(p, label, x[d], lower_dim_extent(p, b, dim[d]),
+                            lower_dim_over(p, b, dim[d]), in);
     in = only_if(p, label, is_in_part(c, index[at]), in);
-    in = split_loop(p, label, q, ir_int(p, 0), ir_count(p, c->axis), in);
-    in = split_loop(p, label, x[at], ir_int(p, 0), lower_dim_extent(p, b, dim[at]), in);
+    in = split_loop(p, label, q, ir_count(p, c->axis), loop_over(p, c->axis, NULL), in);
+    in = split_loop(p, label, x[at], lower_dim_extent(p, b, dim[at]),
+                    lower_dim_over(p, b, dim[at]), in);
     in->how = FOR_PARALLEL;
     return in;
 }

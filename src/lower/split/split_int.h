@@ -26,6 +26,7 @@ typedef struct Cut { /* of one phase */
     Axis *axis; /* of the parts */
     Expr *q;    /* the part */
     Expr *from, *to;
+    const Over *over; /* the entries of the part */
     Expr *shift; /* from entries of parts to entries of rows */
 } Cut;
 
@@ -42,7 +43,7 @@ Axis *split_axis(Prog *, const char *letter, const char *stem, Axis *parent);
 Buf *split_array(Cut *, int i);               /* for each part what whole[i] is, without its rows */
 Expr *split_cell(Cut *, Expr *out, int i);    /* the element of part q that stands for an element */
 Local *split_local(Prog *, const char *name); /* whose name no variable of the program has */
-Node *split_loop(Prog *, const char *label, Local *, Expr *lo, Expr *hi, Node *in);
+Node *split_loop(Prog *, const char *label, Local *, Expr *hi, const Over *, Node *in);
 const char *split_label(Prog *, const char *, const char *end);
 
 typedef struct Sum { /* of the arrays of all parts, that later scatters may add to */

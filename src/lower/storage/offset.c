@@ -301,3 +301,15 @@ Expr *lower_dim_extent(Prog *p, const Buf *b, Dim d)
     return lower_mul(p, before(&r, chain, lower_count(p, b->full[chain])),
                      open_branches(&r, chain));
 }
+
+const Over *lower_dim_over(Prog *p, const Buf *b, Dim dim)
+{
+    Run r = { p, b, NULL, dim.first, dim.last };
+    Axis *last = b->full[dim.last];
+
+    if (hangs(&r))
+        return loop_over(p, b->full[dim.first], ir_int(p, 0));
+    if (chain_end(&r) != dim.last)
+        return NULL;
+    return lower_count(p, last) == lower_dim_extent(p, b, dim) ? loop_over(p, last, NULL) : NULL;
+}

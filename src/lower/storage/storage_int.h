@@ -39,6 +39,8 @@ Expr *lower_both(Prog *, Expr *a, Expr *b); /* each may be NULL: true */
 /* storage/offset.c: the index in each interface dimension of the element at these entries. */
 void lower_dims(Prog *, const Buf *, Entry *const *at, Expr **out);
 Expr *lower_dim_extent(Prog *, const Buf *, Dim);
+/* What a loop from 0 to this extent runs over; NULL: an axis without a name. */
+const Over *lower_dim_over(Prog *, const Buf *, Dim);
 /* storage/arrays.c: the stride of a dimension of a buffer that has strides. */
 Expr *lower_stride(Prog *, const Buf *, int d);
 

@@ -42,6 +42,29 @@ TEST(a_tree_computes_what_its_text_says)
     bed_close(&b);
 }
 
+TEST(a_loop_runs_over_rows_that_there_are)
+{
+    Bed b;
+
+    bed_open(&b, "program p(m, n) stage loops\n"
+                 "axis I = m, J = compressed(I, n), T(I) = one : r < n, L = 3\n"
+                 "f64 Y[L]\n"
+                 "phase y for l in L\n"
+                 "    Y[l] = 0\n"
+                 "    for j in J[T.r[l % 1]]\n"
+                 "        Y[l] += 1\n");
+    bed_size(&b, "m", 2);
+    bed_size(&b, "n", 4);
+    I64(&b, "J.start", 0, 1, 3);
+    I64(&b, "J.coord", 0, 1, 2);
+    I64(&b, "T.r", 1, 0);
+    bed_run(&b);
+    WANT(&b, "Y", 2, 2, 2);
+    I64(&b, "T.r", 3, 0);
+    bed_fails(&b, ST_RUN, "y: index 3 of J.start is outside 0..3");
+    bed_close(&b);
+}
+
 /* One at a time, the last first; and counts them. */
 static void backwards(void *with, int64_t n, InterpRange *run, void *job)
 {

@@ -73,27 +73,27 @@ static void refuses(const char *text, const char *before, const char *step, cons
 TEST(split_gives_blocks_and_a_rest_of_its_own)
 {
     gives(spmm, "split c.k 16", "c",
-          "phase c scheduled for i in 0..m balance J.start\n"
-          "    for j in J.start[i]..J.start[i + 1]\n"
-          "        for k0 in 0..f / 16 as k.0\n"
-          "            for k1 in 0..16 as k.1\n"
+          "phase c scheduled for i in I balance J.start\n"
+          "    for j in J[i]\n"
+          "        for k0 in 0..f / 16 of tiles(K, 16) as k.0\n"
+          "            for k1 in 0..16 within tiles(K, 16)[k0] as k.1\n"
           "                C[i, k0 * 16 + k1] += A[j] * B[J.coord[j], k0 * 16 + k1]\n"
-          "        c.tail: for k0 in f / 16..(f + 15) / 16 as k.0\n"
-          "            for k1 in 0..f - k0 * 16 as k.1\n"
+          "        c.tail: for k0 in f / 16..(f + 15) / 16 of tiles(K, 16) as k.0\n"
+          "            for k1 in 0..f - k0 * 16 within tiles(K, 16)[k0] as k.1\n"
           "                C[i, k0 * 16 + k1] += A[j] * B[J.coord[j], k0 * 16 + k1]\n");
     gives(spmm, "split c.k 16 mask", "c",
-          "phase c scheduled for i in 0..m balance J.start\n"
-          "    for j in J.start[i]..J.start[i + 1]\n"
-          "        for k0 in 0..(f + 15) / 16 as k.0\n"
-          "            for k1 in 0..16 as k.1\n"
+          "phase c scheduled for i in I balance J.start\n"
+          "    for j in J[i]\n"
+          "        for k0 in tiles(K, 16) as k.0\n"
+          "            for k1 in 0..16 within tiles(K, 16)[k0] as k.1\n"
           "                if k0 * 16 + k1 < f\n"
           "                    C[i, k0 * 16 + k1] += A[j] * B[J.coord[j], k0 * 16 + k1]\n");
     gives(spmm, "split c.j 2 mask", "c",
-          "phase c scheduled for i in 0..m balance J.start\n"
-          "    for j0 in 0..(J.start[i + 1] - J.start[i] + 1) / 2 as j.0\n"
-          "        for j1 in 0..2 as j.1\n"
+          "phase c scheduled for i in I balance J.start\n"
+          "    for j0 in tiles(J[i], 2) as j.0\n"
+          "        for j1 in 0..2 within tiles(J[i], 2)[j0] as j.1\n"
           "            if j0 * 2 + j1 < J.start[i + 1] - J.start[i]\n"
-          "                for k in 0..f\n"
+          "                for k in K\n"
           "                    C[i, k] += A[J.start[i] + (j0 * 2 + j1)] * B[J.coord[J.start[i] + "
           "(j0 * 2 + j1)], k]\n");
 }
@@ -101,17 +101,17 @@ TEST(split_gives_blocks_and_a_rest_of_its_own)
 TEST(axes_of_a_statement_name_its_loops)
 {
     gives(spmm, "reorder c.I c.K c.J; split c.K 4 exact", "c",
-          "phase c scheduled for i in 0..m balance J.start\n"
-          "    for k0 in 0..f / 4 as k.0\n"
-          "        for k1 in 0..4 as k.1\n"
-          "            for j in J.start[i]..J.start[i + 1]\n"
+          "phase c scheduled for i in I balance J.start\n"
+          "    for k0 in 0..f / 4 of tiles(K, 4) as k.0\n"
+          "        for k1 in 0..4 within tiles(K, 4)[k0] as k.1\n"
+          "            for j in J[i]\n"
           "                C[i, k0 * 4 + k1] += A[j] * B[J.coord[j], k0 * 4 + k1]\n");
     gives(spmm, "split c.K 4 exact; reorder c.K.1 c.K.0; fuse c.I c.J", "c",
           "phase c scheduled\n"
-          "    for i_j in 0..size(J) as i_j\n"
+          "    for i_j in J as i_j\n"
           "        let i: i64 = above(J, i_j)\n"
           "        for k1 in 0..4 as k.1\n"
-          "            for k0 in 0..f / 4 as k.0\n"
+          "            for k0 in 0..f / 4 of tiles(K, 4) as k.0\n"
           "                C[i, k0 * 4 + k1] += A[i_j] * B[J.coord[i_j], k0 * 4 + k1]\n");
     refuses(spmm, "", "reorder c.I c.L", "there is no loop c.L");
     refuses("program p(n)\n"
@@ -135,8 +135,8 @@ static const char constant[] = "program p(n)\n"
 TEST(split_of_a_constant_length_may_be_exact)
 {
     gives(constant, "split z.k 4 exact; split z.k.1 2; unroll z.k.1.1", "z",
-          "phase z scheduled for i in 0..n\n"
-          "    for k0 in 0..3 as k.0\n"
+          "phase z scheduled for i in I\n"
+          "    for k0 in tiles(K, 4) as k.0\n"
           "        for k1_0 in 0..2 as k.1.0\n"
           "            Z[i] += X[i, k0 * 4 + k1_0 * 2]\n"
           "            Z[i] += X[i, k0 * 4 + (k1_0 * 2 + 1)]\n");
@@ -145,13 +145,13 @@ TEST(split_of_a_constant_length_may_be_exact)
     gives(spmm, "split c.k 4 exact", "c.exact",
           "phase c.exact\n"
           "    check f % 4 == 0 else size\n"
-          "phase C.init for x0 in 0..m\n"
-          "    for x1 in 0..f\n"
+          "phase C.init for x0 in I\n"
+          "    for x1 in K\n"
           "        C[x0, x1] = 0.0\n"
-          "phase c scheduled for i in 0..m balance J.start\n"
-          "    for j in J.start[i]..J.start[i + 1]\n"
-          "        for k0 in 0..f / 4 as k.0\n"
-          "            for k1 in 0..4 as k.1\n"
+          "phase c scheduled for i in I balance J.start\n"
+          "    for j in J[i]\n"
+          "        for k0 in 0..f / 4 of tiles(K, 4) as k.0\n"
+          "            for k1 in 0..4 within tiles(K, 4)[k0] as k.1\n"
           "                C[i, k0 * 4 + k1] += A[j] * B[J.coord[j], k0 * 4 + k1]\n");
     refuses(constant, "", "split z.k 0", "0 is no number from 1 to 1048576");
     refuses(constant, "", "split z.k 4 rest", "a tail, a mask or exact, not rest");
@@ -162,19 +162,19 @@ TEST(split_of_a_constant_length_may_be_exact)
 TEST(reorder_takes_loops_outwards_with_their_rest)
 {
     gives(spmm, "split c.k 16 tail; reorder c.i c.k.0 c.j c.k.1; parallel c.i balance J", "c",
-          "phase c scheduled for i in 0..m balance J.start\n"
-          "    for k0 in 0..f / 16 as k.0\n"
-          "        for j in J.start[i]..J.start[i + 1]\n"
-          "            for k1 in 0..16 as k.1\n"
+          "phase c scheduled for i in I balance J.start\n"
+          "    for k0 in 0..f / 16 of tiles(K, 16) as k.0\n"
+          "        for j in J[i]\n"
+          "            for k1 in 0..16 within tiles(K, 16)[k0] as k.1\n"
           "                C[i, k0 * 16 + k1] += A[j] * B[J.coord[j], k0 * 16 + k1]\n"
-          "    c.tail: for k0 in f / 16..(f + 15) / 16 as k.0\n"
-          "        for j in J.start[i]..J.start[i + 1]\n"
-          "            for k1 in 0..f - k0 * 16 as k.1\n"
+          "    c.tail: for k0 in f / 16..(f + 15) / 16 of tiles(K, 16) as k.0\n"
+          "        for j in J[i]\n"
+          "            for k1 in 0..f - k0 * 16 within tiles(K, 16)[k0] as k.1\n"
           "                C[i, k0 * 16 + k1] += A[j] * B[J.coord[j], k0 * 16 + k1]\n");
     gives(spmm, "reorder c.k c.i c.j", "c",
-          "phase c scheduled for k in 0..f\n"
-          "    for i in 0..m\n"
-          "        for j in J.start[i]..J.start[i + 1]\n"
+          "phase c scheduled for k in K\n"
+          "    for i in I\n"
+          "        for j in J[i]\n"
           "            C[i, k] += A[j] * B[J.coord[j], k]\n");
     refuses(spmm, "", "reorder c.j c.i", "how far c.j goes depends on c.i, which has to be outside");
     refuses(spmm, "", "reorder c.i C.init.x0", "C.init.x0 is in another nest");
@@ -185,17 +185,17 @@ TEST(a_sum_that_loses_its_rows_is_not_parallel)
 {
     gives(constant, "reorder z.k z.i", "z",
           "phase z scheduled\n"
-          "    for k in 0..12\n"
-          "        for i in 0..n\n"
+          "    for k in K\n"
+          "        for i in I\n"
           "            Z[i] += X[i, k]\n");
     gives(constant, "reorder y.k y.i", "y",
-          "phase y scheduled for k in 0..12\n"
-          "    for i in 0..n\n"
+          "phase y scheduled for k in K\n"
+          "    for i in I\n"
           "        Y[i, k] = X[i, k]\n"
-          "phase Z.init for x0 in 0..n\n"
+          "phase Z.init for x0 in I\n"
           "    Z[x0] = 0.0\n"
-          "phase z for i in 0..n\n"
-          "    for k in 0..12\n"
+          "phase z for i in I\n"
+          "    for k in K\n"
           "        Z[i] += X[i, k]\n");
     refuses(constant, "reorder z.k z.i", "parallel z.k",
             "two iterations of z.k may write one element of Z, both in z");
@@ -208,9 +208,9 @@ TEST(a_sum_that_loses_its_rows_is_not_parallel)
 TEST(first_winners_stay_first)
 {
     gives(winner, "reorder m.k m.i m.e", "m",
-          "phase m scheduled for k in 0..m\n"
-          "    for i in 0..n\n"
-          "        for e in E.start[i]..E.start[i + 1]\n"
+          "phase m scheduled for k in K\n"
+          "    for i in I\n"
+          "        for e in E[i]\n"
           "            M[i, k] max= X[e, k] at W[i, k] = e, M.hit[i, k] = 1\n");
     refuses("program p(n, m)\naxis I = n, K = m\nf64 X[I, K], M[]; i64 W[]\n"
             "a: M[] max= X[i, k] at W[] = i\n",
@@ -222,9 +222,9 @@ TEST(fuse_gives_one_loop_over_all_iterations)
 {
     gives(spmm, "fuse c.i c.j", "c",
           "phase c scheduled\n"
-          "    for i_j in 0..size(J) as i_j\n"
+          "    for i_j in J as i_j\n"
           "        let i: i64 = above(J, i_j)\n"
-          "        for k in 0..f\n"
+          "        for k in K\n"
           "            C[i, k] += A[i_j] * B[J.coord[i_j], k]\n");
     gives(constant, "fuse z.i z.k; split z.i_k 5 mask", "z",
           "phase z scheduled\n"
@@ -249,17 +249,17 @@ TEST(peel_cuts_the_rest_off_where_it_is_asked_for)
 {
     refuses(spmm, "", "peel c.k", "it is no loop over blocks of which the last may be shorter");
     gives(spmm, "split c.i 2; peel c.i.0; unroll c.i.1", "c",
-          "phase c scheduled for i0 in 0..m / 2 as i.0\n"
-          "    for j in J.start[i0 * 2]..J.start[i0 * 2 + 1]\n"
-          "        for k in 0..f\n"
+          "phase c scheduled for i0 in 0..m / 2 of tiles(I, 2) as i.0\n"
+          "    for j in J[i0 * 2]\n"
+          "        for k in K\n"
           "            C[i0 * 2, k] += A[j] * B[J.coord[j], k]\n"
-          "    for j in J.start[i0 * 2 + 1]..J.start[i0 * 2 + 2]\n"
-          "        for k in 0..f\n"
+          "    for j in J[i0 * 2 + 1]\n"
+          "        for k in K\n"
           "            C[i0 * 2 + 1, k] += A[j] * B[J.coord[j], k]\n"
           "phase c.tail scheduled for i0 in 0..(m + 1) / 2 - m / 2 as i.0\n"
-          "    for i1 in 0..m - (i0 + m / 2) * 2 as i.1\n"
-          "        for j in J.start[(i0 + m / 2) * 2 + i1]..J.start[(i0 + m / 2) * 2 + i1 + 1]\n"
-          "            for k in 0..f\n"
+          "    for i1 in 0..m - (i0 + m / 2) * 2 within tiles(I, 2)[i0 + m / 2] as i.1\n"
+          "        for j in J[(i0 + m / 2) * 2 + i1]\n"
+          "            for k in K\n"
           "                C[(i0 + m / 2) * 2 + i1, k] += A[j] * B[J.coord[j], k]\n");
 }
 
@@ -298,15 +298,15 @@ static void refuses_lanes(const char *text, const char *step, const char *why)
 TEST(vectorize_runs_in_lanes_and_the_rest_too)
 {
     gives_lanes(spmm, "split c.k 16; reorder c.i c.k.0 c.k.1 c.j", "vectorize c.k.1 8",
-                "phase c scheduled for i in 0..m balance J.start\n"
-                "    for k0 in 0..f / 16 as k.0\n"
-                "        vector for k1 in 0..16 step 8 by 2 as k.1\n"
-                "            for j in J.start[i]..J.start[i + 1]\n"
+                "phase c scheduled for i in I balance J.start\n"
+                "    for k0 in 0..f / 16 of tiles(K, 16) as k.0\n"
+                "        vector for k1 in 0..16 within tiles(K, 16)[k0] step 8 by 2 as k.1\n"
+                "            for j in J[i]\n"
                 "                C[i * f + k0 * 16 + k1] += A[j] * B[J.coord[j] * f + k0 * 16 + k1]"
                 "\n"
-                "    c.tail: for k0 in f / 16..(f + 15) / 16 as k.0\n"
-                "        vector for k1 in 0..f - k0 * 16 step 8 as k.1\n"
-                "            for j in J.start[i]..J.start[i + 1]\n"
+                "    c.tail: for k0 in f / 16..(f + 15) / 16 of tiles(K, 16) as k.0\n"
+                "        vector for k1 in 0..f - k0 * 16 within tiles(K, 16)[k0] step 8 as k.1\n"
+                "            for j in J[i]\n"
                 "                C[i * f + k0 * 16 + k1] += A[j] * B[J.coord[j] * f + k0 * 16 + k1]"
                 "\n");
 }
@@ -314,9 +314,9 @@ TEST(vectorize_runs_in_lanes_and_the_rest_too)
 TEST(vectorize_gives_a_sum_over_lanes_a_register)
 {
     gives_lanes(constant, "", "vectorize z.k 4 by 2",
-                "phase z scheduled for i in 0..n\n"
+                "phase z scheduled for i in I\n"
                 "    reg sum: f64 = 0.0\n"
-                "    vector for k in 0..12 step 4 by 2\n"
+                "    vector for k in K step 4 by 2\n"
                 "        sum += X[i * 12 + k]\n"
                 "    Z[i] += sum\n");
 }

@@ -12,7 +12,7 @@ TEST(a_straight_line_phase_with_rows_of_its_own_runs_in_lanes)
                 HEAD "    let r = X[b, 0] * X[b, 0] + X[b, 1] * X[b, 1] + X[b, 2] * X[b, 2]\n"
                      "    y0: Y[b, 0] = select(r > 1 and not (X[b, 0] == 0), sqrt(r), r)\n"
                      "    y1: Y[b, 1] = r * X[b, 1]\n",
-                "vector for b in 0..n step 8\n");
+                "vector for b in B step 8\n");
 }
 
 TEST(loads_and_stores_that_cost_more_than_the_sums_stay_scalar)
