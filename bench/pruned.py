@@ -3,7 +3,8 @@
 # Copyright The Weft authors
 """Pruned weights: a sparse matrix times 512 tokens, f32.  Weft's CSR and block kernels, and for entries
 anywhere what its tuner finds, beside torch's dense product and BSR and MKL's CSR, in turns in one
-process; medians.  Weights are held (docs/running.md): they are put into blocks once.
+process; medians, then the time of each peer over Weft's.  Weights are held (docs/running.md): they are
+put into blocks once.
 
     WEFT_LIBRARY=build/release/libweft.so .venv/bin/python bench/pruned.py --threads 1,2
 """
@@ -125,6 +126,11 @@ def main():
                     print(f"{shape:9} block {block:2} density 1/{part:<2} t={threads}  " +
                           "  ".join(f"{k} {v * 1e3:.3g} ({case.flops / v / 1e9:.0f})"
                                     for k, v in took.items()), flush=True)
+                    for own in ("csr", "tuned", "bsr"):
+                        ratios = [f"{k} / {own} {v / took[own]:.2f}x" for k, v in took.items()
+                                  if own in took and k not in ("csr", "tuned", "bsr")]
+                        if ratios:
+                            print("          peer / weft:  " + "  ".join(ratios), flush=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import numpy as np
 from . import _check, _lib, masks
 from ._lib import check, lib
 from ._program import kernel_of
-from ._sparse import bad, cast, describe, is_torch, type_of
+from ._sparse import array_of, bad, cast, describe, is_torch, type_of
 
 
 class _Shape(NamedTuple):
@@ -84,7 +84,7 @@ def lengths_of(lengths: Any, s: _Shape) -> Tuple[Optional[np.ndarray], Optional[
         raise bad("lengths", "tokens of each batch, or a pair, of queries and of keys", f"{len(pair)} of them")
     made = []
     for x, most in zip(pair, (s.n, s.m)):
-        x = np.asarray(x.detach().numpy() if is_torch(x) else x)
+        x = array_of("lengths", x)
         if x.shape != (s.batch,) or x.dtype.kind not in "iu":
             raise bad("lengths", f"{s.batch} integers, one for each batch", describe(x))
         if x.size and (x.min() < 0 or x.max() > most):
@@ -193,7 +193,7 @@ def _on_arrays(q: Any, k: Any, v: Any, s: _Shape, mask: masks.Mask, factor: floa
 
 def pages(table: Any, lengths: Any, batch: int, npages: int, page: int) -> Dict[str, np.ndarray]:
     """The pages of each sequence up to its length, and the tokens of each page, as rows."""
-    table, lengths = (np.asarray(x.detach().numpy() if is_torch(x) else x) for x in (table, lengths))
+    table, lengths = array_of("block_table", table), array_of("lengths", lengths)
     if table.ndim != 2 or len(table) != batch or table.dtype.kind not in "iu":
         raise bad("block_table", f"integers [{batch}, pages], a row for each sequence", describe(table))
     if lengths.shape != (batch,) or lengths.dtype.kind not in "iu":

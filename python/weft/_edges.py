@@ -46,6 +46,7 @@ def _list_of(receiver: np.ndarray, sender: np.ndarray, receivers: int, senders: 
 
 
 _END = re.compile(r"^(receiver|sender)\[(\d+)\] is (-?\d+), but there are (\d+) rows$")
+_TYPE = re.compile(r"^type\[(\d+)\] is (-?\d+), but there are (\d+) rows$")
 
 
 @contextmanager
@@ -54,8 +55,9 @@ def _about_edges() -> Iterator[None]:
     try:
         yield
     except _lib.BindError as e:
-        raise _lib.BindError(_END.sub(r"edge_index: the \1 of edge \2 is \3, but there are \4 nodes",
-                                      str(e))) from None
+        why = _END.sub(r"edge_index: the \1 of edge \2 is \3, but there are \4 nodes", str(e))
+        why = _TYPE.sub(r"edge_type: that of edge \1 is \2, but there are \3 relations", why)
+        raise _lib.BindError(why) from None
 
 
 def make_rows(receiver: np.ndarray, sender: np.ndarray, receivers: int, senders: int,
@@ -128,7 +130,7 @@ def count(given: Optional[int], graph: Any, axis: int, *operands: Any) -> int:
         if x is not None:
             return x.shape[0]
     end = index_of(graph)[axis]
-    return int(end.max()) + 1 if end.shape[0] else 0
+    return max(int(end.max()) + 1, 0) if end.shape[0] else 0
 
 
 def _of_matrix(A: Any) -> Optional[Rows]:
@@ -171,6 +173,23 @@ def rows(graph: Any, receivers: int, senders: int, loops: int = 0, torch: bool =
     return Rows(*arrays, receivers, senders, edges + both, bool(loops))
 
 
+def _number(name: str, n: Any, least: int) -> Any:
+    """A count, which in traced code may be a symbol."""
+    return n if type(n).__name__ == "SymInt" or (type(n) is int and least <= n < 2 ** 31) else \
+        _check.integer(name, n, least, 2 ** 40)
+
+
+def _check_types(edge_type: Any) -> None:
+    if not is_torch(edge_type):
+        is_integer = edge_type.dtype.kind in "iu"
+    elif edge_type.device.type != "cpu" or str(edge_type.layout) != "torch.strided":
+        raise bad("edge_type", "a dense tensor on the CPU", f"{edge_type.layout} on {edge_type.device}")
+    else:
+        is_integer = str(edge_type.dtype).partition(".")[2] in ("int8", "int16", "int32", "int64", "uint8")
+    if not is_integer:
+        raise bad("edge_type", "integers, the relation of each edge", describe(edge_type))
+
+
 class Tiles:
     """The structure of weft.rgms: edges with their relations, in tiles of pairs (relation, receiver), made once
     and shared by all layers over the graph:
@@ -188,23 +207,31 @@ class Tiles:
         receiver, sender = index_of(edge_index, "edge_index")
         if not is_torch(edge_type):
             edge_type = _check.array("edge_type", edge_type, np.dtype(np.int64))
+        _check_types(edge_type)
+        if is_torch(receiver) and not is_torch(edge_type):
+            from ._operand import tensor_of
+
+            edge_type = tensor_of(edge_type, "edge_type")
         if tuple(edge_type.shape) != tuple(receiver.shape):
             raise bad("edge_type", f"a relation for each of the {receiver.shape[0]} edges", describe(edge_type))
         pair = num_nodes if isinstance(num_nodes, (tuple, list)) else (num_nodes, num_nodes)
         if num_nodes is None:
             most = max(count(None, edge_index, 0), count(None, edge_index, 1))
             pair = (most, most)
-        self.receivers, self.senders = pair
-        self.relations = num_relations
+        if len(pair) != 2:
+            raise bad("num_nodes", "a number of nodes, or a pair of receivers and senders", repr(num_nodes))
+        self.receivers, self.senders = (_number("num_nodes", n, 0) for n in pair)
+        self.relations = _number("num_relations", num_relations, 1)
         self.edges = receiver.shape[0]
         self.bin = False  # whether a row more has places that no pair has
         if is_torch(receiver):
             from . import _torch_edges
 
-            self.arrays, self.bin = _torch_edges.tiles(edge_index, edge_type, *pair, num_relations)
+            self.arrays, self.bin = _torch_edges.tiles(edge_index, edge_type, self.receivers, self.senders,
+                                                          self.relations)
         else:
             ends = [np.ascontiguousarray(e, np.int64) for e in (receiver, sender, edge_type)]
-            self.arrays = make_tiles(*ends, *pair, num_relations, 0)
+            self.arrays = make_tiles(*ends, self.receivers, self.senders, self.relations, 0)
 
     def named(self, torch: bool, edges: bool) -> Dict[str, Any]:
         """By the names of the program; edges: with the numbers of edges."""

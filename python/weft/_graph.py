@@ -41,7 +41,7 @@ def is_edge_index(A: Any) -> bool:
 
 
 def _count(*ends: np.ndarray) -> int:
-    return max([int(e.max()) + 1 for e in ends if e.size], default=0)
+    return max([0, *[int(e.max()) + 1 for e in ends if e.size]])
 
 
 class Graph:

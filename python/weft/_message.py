@@ -25,10 +25,27 @@ def _types(operands: Dict[str, Any]) -> Tuple[str, bool]:
     given = {name: x for name, x in operands.items() if x is not None}
     kinds = {name: type_of(name, x) for name, x in given.items()}
     first = next(iter(kinds))
-    for name, kind in kinds.items():
-        if kind != kinds[first]:
-            raise bad(name, f"elements of {kinds[first]}, as {first} has", kind)
-    return kinds[first], any(is_torch(x) for x in given.values())
+    torch = is_torch(given[first])
+    for name, x in given.items():
+        if kinds[name] != kinds[first]:
+            raise bad(name, f"elements of {kinds[first]}, as {first} has", kinds[name])
+        if is_torch(x) != torch:
+            raise bad(name, f"{'a tensor' if torch else 'an array'}, as {first} is", describe(x))
+        if torch and str(x.layout) != "torch.strided":
+            raise bad(name, "a dense tensor", x.layout)
+        if x.ndim == 0:
+            raise bad(name, "a dimension of nodes or edges at least", describe(x))
+    return kinds[first], torch
+
+
+def _all_given(**operands: Any) -> None:
+    for name, x in operands.items():
+        if x is None:
+            raise bad(name, "an array or a tensor", "None")
+
+
+def _is_word(x: Any, words: Any) -> bool:
+    return (x is None or isinstance(x, str)) and x in words
 
 
 def _run(spec: str, arrays: Dict[str, Any], torch: bool) -> Any:
@@ -79,9 +96,9 @@ def message(graph: Any, message: str, reduce: Optional[str] = "sum", *, u: Any =
     "dot", which sums over the last dimension.  e may have fewer dimensions: (edges) or (edges, heads).
     arg=True, of max and min: a pair, the result and the edges that it came from, -1 for none.
     num_nodes: of all nodes, or a pair, receivers and senders, where operands do not tell."""
-    if message not in MESSAGES:
+    if not _is_word(message, MESSAGES):
         raise bad("message", "copy_u, copy_e or one such as u_mul_e", repr(message))
-    if reduce not in _REDUCES:
+    if not _is_word(reduce, _REDUCES):
         raise bad("reduce", "sum, mean, max, min or None", repr(reduce))
     if arg and reduce not in ("max", "min"):
         raise bad("arg", "it with max or min only", reduce)
@@ -155,6 +172,7 @@ def _slope(slope: float, like: Any) -> Any:
 
 def _attend(op: str, graph: Any, operands: Dict[str, Any], slope: float, G: Any, F: Any, weights: bool,
             loops: int) -> Any:
+    _all_given(**operands)
     *values, G, F = cast(*operands.values(), G, F)
     operands = dict(zip(operands, values))
     X, L = operands["X"], operands["L"]
@@ -232,10 +250,13 @@ def rgms(tiles: Tiles, X: Any, W: Any, reduce: str = "sum", *, comp: Any = None,
     if not isinstance(tiles, Tiles):
         raise bad("tiles", "weft.Tiles(edge_index, edge_type, num_relations, num_nodes)", describe(tiles))
     words = {"sum": "", "add": "", "mean": ":mean", "max": ":max"}
-    if reduce not in words:
+    if not _is_word(reduce, words):
         raise bad("reduce", "sum, mean or max", repr(reduce))
+    _all_given(X=X, W=W)
     X, W, comp, weights = cast(X, W, comp, weights)
     type, torch = _types({"X": X, "W": W, "comp": comp, "weights": weights})
+    if W.ndim not in (3, 4):
+        raise bad("W", "3 dimensions, or 4 where it is block-diagonal", describe(W))
     blocks = W.ndim == 4
     nb, ci, co = W.shape[1:] if blocks else (1, *W.shape[-2:])
     nr = tiles.relations

@@ -33,7 +33,7 @@ class _Memory:
         self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
 
 
-def tensor_of(array: Any) -> torch.Tensor:
+def tensor_of(array: Any, name: str = "operand") -> torch.Tensor:
     """A tensor on the memory of an array; of a type that torch does not have, on a copy."""
     if is_torch(array):
         return array
@@ -42,6 +42,8 @@ def tensor_of(array: Any) -> torch.Tensor:
         array = array.astype(np.int64)
     if array.dtype.name == "bfloat16":  # of ml_dtypes
         return tensor_of(array.view(np.int16).astype(np.int32)).to(torch.int16).view(torch.bfloat16)
+    if array.dtype.kind not in "biufc":
+        raise bad(name, "numbers", describe(array))
     if any(s < 0 or s % array.itemsize for s in array.strides):
         array = np.ascontiguousarray(array)
     return torch.from_numpy(array if array.flags.writeable else np.asarray(_Memory(array)))
@@ -64,11 +66,11 @@ def parts_of(name: str, x: Any, shape: Any = None) -> Parts:
     if isinstance(x, tuple):
         if len(x) != 4:
             raise bad(name, "(indptr, indices, data, shape)", f"a tuple of {len(x)}")
-        return Parts("csr", tensor_of(x[0]), tensor_of(x[1]), x[2], tuple(x[3]))
+        return Parts("csr", tensor_of(x[0], name), tensor_of(x[1], name), x[2], tuple(x[3]))
     if is_torch(x):
         return _of_torch(name, x) if x.layout is not torch.strided else _of_edges(name, x, shape)
     if isinstance(x, np.ndarray):
-        return _of_edges(name, tensor_of(x), shape)
+        return _of_edges(name, tensor_of(x, name), shape)
     if not hasattr(x, "tocsr"):
         raise bad(name, "a sparse matrix, a weft.Graph or an edge_index", describe(x))
     if x.format not in ("csr", "csc", "coo"):
@@ -105,9 +107,11 @@ def _parts_of_torch(name: str, x: torch.Tensor) -> Parts:
 def _of_edges(name: str, x: torch.Tensor, shape: Any) -> Parts:
     if x.dim() != 2 or x.shape[0] != 2 or x.dtype not in (torch.int32, torch.int64):
         raise bad(name, "a sparse matrix, or an edge_index: int32 or int64 of shape (2, edges)", describe(x))
+    if x.device.type != "cpu" and not is_traced():
+        raise bad(name, "a tensor on the CPU", x.device)
     m, n = shape or (None, None)
     if m is None or n is None:
-        most = int(x.max()) + 1 if x.shape[1] else 0
+        most = max(int(x.max()) + 1, 0) if x.shape[1] else 0
         m, n = most if m is None else m, most if n is None else n
     return Parts("coo", x[1], x[0], None, (m, n))
 

@@ -235,6 +235,15 @@ def describe(x: Any) -> str:
     return type(x).__name__
 
 
+def array_of(name: str, x: Any) -> np.ndarray:
+    """A dense operand whose elements Python looks at, as an array."""
+    if not is_torch(x):
+        return _check.array(name, x)
+    if x.device.type != "cpu" or str(x.layout) != "torch.strided":
+        raise bad(name, "a dense tensor on the CPU", f"{x.layout} on {x.device}")
+    return x.detach().numpy()
+
+
 def type_name(x: Any) -> Optional[str]:
     """What programs call the elements of an array or a tensor; None: operators take no such elements."""
     if isinstance(x, np.ndarray) and x.dtype in _TYPES:

@@ -11,7 +11,9 @@ from typing import Any, Dict, List, Sequence, Tuple
 import torch
 
 from . import _conv3d
-from ._sparse import bad, cast, type_of
+from ._check import array
+from ._operand import tensor_of
+from ._sparse import bad, cast, is_torch, type_of
 from ._torch import run
 from ._torch_ad import is_traced
 
@@ -79,7 +81,8 @@ def traced_map(coords: torch.Tensor, kind: int, settings: Sequence[Sequence[int]
 
 
 def conv3d(x: Any, weight: Any, kernel_map: _conv3d.KernelMap, bias: Any) -> torch.Tensor:
-    tensors = cast(*(torch.as_tensor(a) for a in (x, weight, bias) if a is not None))
+    given = zip(("x", "weight", "bias"), (x, weight, bias))
+    tensors = cast(*(a if is_torch(a) else tensor_of(array(name, a), name) for name, a in given if a is not None))
     types = tuple(type_of(name, t) for name, t in zip(("x", "weight", "bias"), tensors))
     for name, t in zip(("x", "weight", "bias"), tensors):
         if t.device.type not in ("cpu", "meta") or t.layout is not torch.strided:

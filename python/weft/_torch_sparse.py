@@ -33,7 +33,7 @@ _BLOCK_OPS = {
 
 
 def _operand(name: str, x: Any) -> torch.Tensor:
-    x = tensor_of(x)
+    x = tensor_of(x, name)
     type_of(name, x)
     if x.layout is not torch.strided or (x.device.type != "cpu" and not is_traced()):
         raise bad(name, "a dense tensor on the CPU", f"{x.layout} on {x.device}")
@@ -59,7 +59,7 @@ def _segments(A: Any, rows: Optional[int] = None, alone: bool = True) -> Parts:
     """The same, or from the starts of rows alone."""
     if not isinstance(A, np.ndarray) and not is_torch(A) or len(A.shape) != 1:
         return _matrix(A, rows, rows)
-    start = tensor_of(A)
+    start = tensor_of(A, "A")
     if start.dtype not in (torch.int32, torch.int64) or start.shape[0] == 0:
         raise bad("A", "a vector of int32 or int64 that begins with 0", describe(A))
     if not alone:

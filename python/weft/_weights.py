@@ -15,7 +15,7 @@ import numpy as np
 
 from . import _check, _lib
 from ._program import Caller, Program, kernel_of
-from ._sparse import bad, cast, describe, is_torch, tensors_of, type_of
+from ._sparse import array_of, bad, cast, describe, is_torch, tensors_of, type_of
 
 
 def _dense(name: str, x: Any) -> Any:
@@ -323,7 +323,7 @@ def _tokens(w: SparseWeight, x: Any) -> Tuple[Any, Dict[str, int]]:
 # ---- groups of rows
 
 def _integers(name: str, x: Any) -> np.ndarray:
-    given = _to_numpy(x)
+    given = array_of(name, x)
     if given.dtype.kind not in "iu" and given.size:
         raise bad(name, "integers", f"elements of {given.dtype}")
     return given.astype(np.int64)

@@ -23,7 +23,7 @@ has() { .venv/bin/python -c "import $1" 2>/dev/null; }
 
 run() { exec "$1/bin/python" -m pytest -q -p no:cacheprovider "${@:2}"; }
 
-models=(tests/python/test_{accelerate,conv3d,torch,torch_operator,forward,torch_e3nn,torch_sparse,examples_torch,aoti,conv_e3nn,sevennet,nequip}.py)
+models=(tests/python/test_{accelerate,graph_layers_random,conv3d,torch,torch_operator,forward,torch_e3nn,torch_sparse,examples_torch,aoti,conv_e3nn,sevennet,nequip}.py)
 folders=(--ignore tests/python/o3 --ignore tests/python/o3_04)
 case $tier in
 base | models)

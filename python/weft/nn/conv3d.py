@@ -45,7 +45,7 @@ class SparseConvTensor:
             raise bad("features", f"a row for each of the {indices.shape[0]} voxels of indices",
                       f"{features.shape[0]} rows")
         self.features, self.indices = features, indices
-        self.spatial_shape = list(triple("spatial_shape", tuple(spatial_shape), 1))
+        self.spatial_shape = list(triple("spatial_shape", spatial_shape, 1))
         self.batch_size = integer("batch_size", batch_size, 1)
         self.indice_dict: Dict[Any, _Kept] = {} if indice_dict is None else indice_dict
 

@@ -112,6 +112,58 @@ def check_counts(in_channels: Any, **others: Any) -> None:
         _check.size(name, n)
 
 
+def _rows_of_tensor(name: str, x: Any, what: str) -> None:
+    """A dense tensor on the CPU of two dimensions or more."""
+    if not isinstance(x, Tensor) or x.dim() < 2:
+        raise bad(name, what, describe(x))
+    if x.layout is not torch.strided or (x.device.type != "cpu" and not is_traced()):
+        raise bad(name, "a dense tensor on the CPU", f"{x.layout} on {x.device}")
+
+
+def _check_features(name: str, x: Any, channels: int, weight: Tensor, plain: bool = False) -> None:
+    """channels: how many there are to be, -1 if any number; weight: of the layer; plain: without a batch."""
+    what = "a floating-point tensor (nodes, channels)"
+    _rows_of_tensor(name, x, what)
+    if not x.is_floating_point() or (plain and x.dim() != 2):
+        raise bad(name, what, describe(x))
+    if x.dtype != weight.dtype and not torch.is_autocast_enabled("cpu"):
+        raise bad(name, f"elements of {weight.dtype}, as the layer's weights have", describe(x))
+    if channels > 0 and x.shape[-1] != channels:
+        raise bad(name, f"{channels} channels", describe(x))
+
+
+def _check_all(x: Any, channels: Any, weight: Tensor, plain: bool = False) -> None:
+    """Features of nodes, or a pair, of senders and of receivers; those of receivers may be None."""
+    if isinstance(x, Tensor) or not isinstance(x, (tuple, list)):
+        _check_features("x", x, channels if isinstance(channels, int) else channels[0], weight, plain)
+        return
+    if len(x) != 2:
+        raise bad("x", "a tensor, or a pair of them, of senders and of receivers", f"{len(x)} of them")
+    for k, each in enumerate(x):
+        if k == 0 or each is not None:
+            n = channels if isinstance(channels, int) else channels[k]
+            _check_features(f"x[{k}]", each, n, weight, plain)
+
+
+def _check_of_edges(name: str, x: Any, edges: "_Edges", columns: int = 0, weight: Optional[Tensor] = None) -> None:
+    """columns: 0: one value an edge.  weight: what x is multiplied by, of the layer."""
+    what = "a floating-point tensor (edges)" if columns == 0 else f"a floating-point tensor (edges, {columns})"
+    if x is None:
+        return
+    if not isinstance(x, Tensor) or x.layout is not torch.strided or not x.is_floating_point():
+        raise bad(name, what, describe(x))
+    if weight is not None and x.dtype != weight.dtype and not torch.is_autocast_enabled("cpu"):
+        raise bad(name, f"elements of {weight.dtype}, as the layer's weights have", describe(x))
+    if is_traced():
+        return
+    n = edges.index.num_edges if isinstance(edges.index, Graph) else edges.index.shape[1]
+    if columns < 0:  # as many as the first input has
+        columns = x.shape[-1] if x.dim() > 1 else 1
+    shape = (n,) if columns == 0 or (columns == 1 and x.dim() == 1) else (n, columns)
+    if x.device.type != "cpu" or tuple(x.shape) != shape:
+        raise bad(name, f"a tensor on the CPU of shape {shape}, as there are {n} edges", describe(x))
+
+
 class _Edges:
     """The edges of a call, and their weights where they are a matrix."""
 
@@ -127,8 +179,10 @@ class _Edges:
             edge_index = edge_index.flip(0)
         if isinstance(edge_index, Graph):
             self.weight = edge_index.data
-        elif edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.is_floating_point():
-            raise bad("edge_index", "integers of shape (2, edges)", describe(edge_index))
+        elif edge_index.dim() != 2 or edge_index.shape[0] != 2 or edge_index.dtype not in (torch.int64, torch.int32):
+            raise bad("edge_index", "int32 or int64 of shape (2, edges)", describe(edge_index))
+        elif edge_index.device.type != "cpu" and not is_traced():
+            raise bad("edge_index", "a tensor on the CPU", edge_index.device)
         self.index = edge_index
 
     def rows(self, receivers: int, senders: int, loops: int = 0) -> _edges.Rows:
@@ -231,6 +285,7 @@ class GCNConv(_Conv):
     def _norm(self, edge_index: Any, weight: Optional[Tensor], n: int, like: Tensor) -> tuple:
         """Rows, weights of edges, and the factors of nodes."""
         edges = self._edges(edge_index)
+        _check_of_edges("edge_weight", weight, edges)
         weight = edges.weight if weight is None else weight
         fill, loops = 2.0 if self.improved else 1.0, 0
         if self.add_self_loops and edges.matrix:
@@ -249,9 +304,11 @@ class GCNConv(_Conv):
         return rows, weight, factor.masked_fill(factor == math.inf, 0)
 
     def forward(self, x: Tensor, edge_index: Any, edge_weight: Optional[Tensor] = None) -> Tensor:
-        n = _one_tensor(x, "GCNConv").shape[-2]
+        _check_features("x", _one_tensor(x, "GCNConv"), self.in_channels, self.lin.weight)
+        n = x.shape[-2]
         if not self.normalize:
             edges = self._edges(edge_index)
+            _check_of_edges("edge_weight", edge_weight, edges)
             weight = edges.weight if edge_weight is None else edge_weight
             out = self._reduce(edges.rows(n, n), self.lin(x), weight)
         else:
@@ -294,6 +351,7 @@ class SAGEConv(_Conv):
             each.reset_parameters()
 
     def forward(self, x: Features, edge_index: Any, size: Optional[Tuple[int, int]] = None) -> Tensor:
+        _check_all(x, self.in_channels, self.lin_l.weight)
         left, right = _pair(x)
         if self.project:
             left = self.lin(left).relu()
@@ -356,6 +414,7 @@ class _Attention(_Conv):
         """Features of edges, with those of loops."""
         if attr is None or self.lin_edge is None:
             return None
+        _check_of_edges("edge_attr", attr, edges, int(self.edge_dim or 0), self.lin_edge.weight)
         attr = attr.unsqueeze(-1) if attr.dim() == 1 else attr
         if not self.add_self_loops:
             return attr
@@ -437,6 +496,7 @@ class GATConv(_Attention):
 
     def forward(self, x: Features, edge_index: Any, edge_attr: Optional[Tensor] = None,
                 size: Optional[Tuple[int, int]] = None, return_attention_weights: Optional[bool] = None) -> Any:
+        _check_all(x, self.in_channels, self.att_src, plain=True)
         right = _pair(x)[1]
         res = self.res(right) if self.res is not None and right is not None else None
         src, dst = self._heads(x)
@@ -474,6 +534,7 @@ class GATv2Conv(_Attention):
 
     def forward(self, x: Features, edge_index: Any, edge_attr: Optional[Tensor] = None,
                 return_attention_weights: Optional[bool] = None) -> Any:
+        _check_all(x, self.in_channels, self.att, plain=True)
         left, right = _pair(x)
         if right is None:
             raise bad("x", "features of receivers too", "None")
@@ -542,14 +603,20 @@ class RGCNConv(_Conv):
         return self._one(rows, weight.flatten(0, 1), one, "sum")
 
     def forward(self, x: Any, edge_index: Any, edge_type: Optional[Tensor] = None) -> Tensor:
-        left, right = (x[0], x[1]) if isinstance(x, tuple) else (x, x)
+        left, right = (x[0], x[1]) if isinstance(x, tuple) and len(x) == 2 else (x, x)
         if left is None:
             left = torch.arange(self.in_channels_l)
             right = left if right is None else right
+        if isinstance(right, Tensor) and not right.is_floating_point():
+            for each in (left, right):
+                if not isinstance(each, Tensor) or each.dim() != 1 or each.dtype not in (torch.int32, torch.int64):
+                    raise bad("x", "features of nodes, or their numbers, int64 (nodes)", describe(each))
+        else:
+            _check_all(x, self.in_channels, self.weight, plain=True)
         edges = self._edges(edge_index)
         edge_type = edges.weight if edge_type is None and edges.matrix else edge_type
-        if edge_type is None:
-            raise bad("edge_type", "the relation of each edge", "None")
+        if not isinstance(edge_type, Tensor) or edge_type.dim() != 1:
+            raise bad("edge_type", "a tensor, the relation of each edge", describe(edge_type))
         if right.is_floating_point():
             tiles = _edges.Tiles(edges.index, edge_type.long(), self.num_relations, (right.shape[0], left.shape[0]))
             out = _message.rgms(tiles, left, self.weight, _REDUCES[self.aggr], comp=self.comp)
