@@ -72,10 +72,15 @@ class KernelMap:
         return np.stack([a["G.d"][group], a["E.v"], strip * self.strip + a["E.r"]], 1)
 
     def tensors(self) -> dict:
-        """The structure arrays as tensors of torch, made once."""
-        if self._tensors is None:
-            self._tensors = tensors_of(self.arrays)
-        return self._tensors
+        """The structure arrays as tensors of torch, made once; in a trace they are those of the trace."""
+        if self._tensors is not None:
+            return self._tensors
+        from ._torch_ad import is_traced
+
+        made = tensors_of(self.arrays)
+        if not is_traced():
+            self._tensors = made
+        return made
 
     def __getstate__(self) -> dict:
         return {**self.__dict__, "_tensors": None, "_inverse": None, "number": 0}

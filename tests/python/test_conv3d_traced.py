@@ -111,3 +111,21 @@ def test_operands_of_several_types_in_autocast():
     with torch.autocast("cpu", torch.bfloat16):
         got = net(x.bfloat16(), indices)[0]
     assert got.dtype == torch.float32 and torch.allclose(got, want, atol=0.05)
+
+
+def test_an_export_leaves_nothing_in_the_map():
+    """The first call of a map in a trace: its tensors are not kept for calls outside."""
+    index = torch.tensor([[0, i, i % 3, i % 2] for i in range(8)], dtype=torch.int32)
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.map, self.weight = weft.kernel_map(index, 3), torch.nn.Parameter(torch.ones(5, 3, 3, 3, 4))
+
+        def forward(self, x):
+            return weft.conv3d(x, self.weight, self.map)
+
+    model, x = Model(), torch.arange(32.0).reshape(8, 4)
+    program = torch.export.export(model, (x,))
+    want = weft.conv3d(x, model.weight, weft.kernel_map(index, 3))
+    assert torch.equal(model(x), want) and torch.equal(program.module()(x), want)
