@@ -104,44 +104,49 @@ typedef struct Share {
     Expr *base, *length, *part, *parts;
 } Share;
 
-static bool is_share(Proof *c, Expr *e, Share *s)
+/* Reads e as a share, its base the other operand than number i; of no sum the base is 0. */
+static bool is_share(Proof *c, Expr *e, int i, Share *s)
 {
-    Expr *by;
+    bool sum = e->op == OP_add;
+    Expr *by = value(c, sum ? e->arg[i] : e);
 
-    for (int i = 0; i < 2; i++) {
-        bool sum = e->op == OP_add;
-
-        by = value(c, sum ? e->arg[i] : e);
-        if (by->op != OP_div || value(c, by->arg[0])->op != OP_mul)
-            continue;
-        s->base = sum ? e->arg[1 - i] : ir_int(c->p, 0);
-        s->parts = by->arg[1];
-        by = value(c, by->arg[0]);
-        for (int k = 0; k < 2; k++) {
-            s->length = by->arg[k];
-            s->part = by->arg[1 - k];
-            if (is_natural(c, s->part) && is_below(c, s->part, s->parts) &&
-                is_natural(c, s->length))
-                return true;
-        }
+    if (by->op != OP_div || value(c, by->arg[0])->op != OP_mul)
+        return false;
+    s->base = sum ? e->arg[1 - i] : ir_int(c->p, 0);
+    s->parts = by->arg[1];
+    by = value(c, by->arg[0]);
+    for (int k = 0; k < 2; k++) {
+        s->length = by->arg[k];
+        s->part = by->arg[1 - k];
+        if (is_natural(c, s->part) && is_below(c, s->part, s->parts) && is_natural(c, s->length))
+            return true;
     }
     return false;
 }
 
-/* base + length is the end, so a share of the length is not above it. */
-static bool is_share_below(Proof *c, Expr *e, Expr *to)
+/* Whether the share is not above the end: base + length is not, or a later share is the end. */
+static bool is_read_below(Proof *c, Expr *e, int i, Expr *to)
 {
+    bool below = false;
     Expr *length;
     Share s, t;
 
-    if (!is_share(c, e, &s))
+    if (!is_share(c, e, i, &s))
         return false;
     length = value(c, s.length);
     if (length->op == OP_sub ? is_same(c, length->arg[1], s.base) && is_below(c, length->arg[0], to)
                              : is_same(c, s.base, ir_int(c->p, 0)) && is_below(c, length, to))
         return true;
-    return is_share(c, to, &t) && is_same(c, s.base, t.base) && is_same(c, s.length, t.length) &&
-           is_same(c, s.parts, t.parts) && is_below(c, s.part, t.part);
+    for (int k = 0; k < 2 && !below; k++)
+        below = is_share(c, to, k, &t) && is_same(c, s.base, t.base) &&
+                is_same(c, s.length, t.length) && is_same(c, s.parts, t.parts) &&
+                is_below(c, s.part, t.part);
+    return below;
+}
+
+static bool is_share_below(Proof *c, Expr *e, Expr *to)
+{
+    return is_read_below(c, e, 0, to) || (e->op == OP_add && is_read_below(c, e, 1, to));
 }
 
 /* x + 1, where x is the variable of a loop that ends there. */

@@ -66,6 +66,17 @@ TEST(a_part_is_written_with_its_ends)
           "        C[i] = 1.0\n");
 }
 
+TEST(a_share_of_a_share_is_a_part)
+{
+    stays("phase c for g in 0..16\n"
+          "    let count: i64 = (g + 1) * m / 16 - g * m / 16\n"
+          "    for t in 0..3\n"
+          "        let first: i64 = g * m / 16 + count * t / 3\n"
+          "        let last: i64 = g * m / 16 + count * (t + 1) / 3\n"
+          "        for i in first..last of I\n"
+          "            C[i] = 1.0\n");
+}
+
 TEST(tiles_are_written_by_their_length)
 {
     stays("phase c for t in tiles(I, 8)\n"
