@@ -35,6 +35,16 @@ static bool enter(Proof *c)
 
 static bool is_same(Proof *c, Expr *a, Expr *b);
 
+/* An element of a constant table of integers, which other expressions have as a number. */
+static const int64_t *element(const Expr *e)
+{
+    const Buf *b = e->op == OP_cell ? e->buf : NULL;
+    bool known = b != NULL && b->kind == B_CONST && b->ival != NULL && e->nargs == 1 &&
+                 e->arg[0]->op == OP_int && e->arg[0]->i >= 0 && e->arg[0]->i < b->n;
+
+    return known ? &b->ival[e->arg[0]->i] : NULL;
+}
+
 /* The terms of a sum, apart from its constant. */
 typedef struct Terms {
     Expr *term[MOST_TERMS];
@@ -47,8 +57,8 @@ static bool take_terms(const Proof *c, Expr *e, Terms *t)
     e = value(c, e);
     if (e->op == OP_add)
         return take_terms(c, e->arg[0], t) && take_terms(c, e->arg[1], t);
-    if (e->op == OP_int)
-        return !int_add(t->constant, e->i, &t->constant);
+    if (e->op == OP_int || element(e) != NULL)
+        return !int_add(t->constant, e->op == OP_int ? e->i : *element(e), &t->constant);
     if (t->n == MOST_TERMS)
         return false;
     t->term[t->n++] = e;
@@ -82,12 +92,12 @@ static bool is_same(Proof *c, Expr *a, Expr *b)
     b = value(c, b);
     if (a == b)
         return true;
+    if (a->op == OP_add || b->op == OP_add || element(a) != NULL || element(b) != NULL)
+        return enter(c) && is_same_sum(c, a, b);
     same = enter(c) && a->op == b->op && a->nargs == b->nargs && a->nargs > 0 &&
            a->buf == b->buf && a->k == b->k;
     c->depth++;
-    if (same && a->op == OP_add)
-        same = is_same_sum(c, a, b);
-    else if (same && a->op == OP_mul && is_same(c, a->arg[0], b->arg[1]))
+    if (same && a->op == OP_mul && is_same(c, a->arg[0], b->arg[1]))
         same = is_same(c, a->arg[1], b->arg[0]);
     else
         for (int i = 0; i < a->nargs && same; i++)

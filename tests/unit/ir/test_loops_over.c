@@ -77,6 +77,13 @@ TEST(a_share_of_a_share_is_a_part)
           "            C[i] = 1.0\n");
 }
 
+TEST(an_element_of_a_constant_table_is_its_number)
+{
+    stays("phase c for x in 0..1\n"
+          "    for j in J.start[Q.a[1]]..J.start[2] of J[Q.a[1]]\n"
+          "        A[j] = 1.0\n");
+}
+
 TEST(tiles_are_written_by_their_length)
 {
     stays("phase c for t in tiles(I, 8)\n"
