@@ -236,6 +236,10 @@ class TensorProduct(Views, Dropin):
         unit = torch.eye(self._dims[0], dtype=y.dtype, device=y.device)
         return self.forward(unit, y.unsqueeze(-2), weight)
 
+    def visualize(self, *args: Any, **more: Any) -> Any:
+        """The plot of e3nn's class, which needs e3nn and matplotlib."""
+        return self.stock().visualize(*args, **more)
+
     def _given_weights(self, weight: Any) -> torch.Tensor:
         """Those of a call, or those inside."""
         if weight is None:

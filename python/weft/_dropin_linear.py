@@ -12,7 +12,7 @@ from ._check import integer, size
 from ._dropin import Dropin, Views, _broadcast, _mask, _rows, _typed, as_type
 from ._irreps import Irreps
 from ._o3 import _spec
-from ._peers import Mismatch, Unfit, slot_at
+from ._peers import Mismatch, Unfit, slot_at, weights_of
 from ._sparse import bad
 from ._torch import run
 from ._uses import hold
@@ -25,6 +25,13 @@ class LinearInstruction(NamedTuple):
     i_out: int
     path_shape: Tuple[int, ...]
     path_weight: float
+
+
+class LinearSlices(NamedTuple):
+    """Where the weights of a path are in a row of all, and their shape."""
+
+    slice_1D: slice
+    shape_2D: Tuple[int, ...]
 
 
 class Linear(Views, Dropin):
@@ -197,6 +204,13 @@ class Linear(Views, Dropin):
 
     def _weighted(self) -> List[int]:
         return [i for i, ins in enumerate(self.instructions) if ins.i_in >= 0]
+
+    @property
+    def weight_index_slices(self) -> List[LinearSlices]:
+        """Of each instruction; biases are counted on from the end of the weights."""
+        shapes = [i.path_shape for i in self.instructions]
+        return [LinearSlices(slice(start, start + n), shape)
+                for shape, (start, n) in zip(shapes, weights_of(shapes))]
 
     def extra_repr(self) -> str:
         return f"{self.irreps_in} -> {self.irreps_out} | {self.weight_numel} weights"

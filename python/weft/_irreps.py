@@ -327,8 +327,9 @@ class Irreps(_Rotated, tuple):
 
     def __mul__(self, n: int) -> "Irreps":
         if _index(n) is None:
-            raise NotImplementedError(f"irreps times {n!r}: irreps are repeated by an integer; products "
-                                      "of irreps are made by weft.o3.TensorProduct")
+            kind = NotImplementedError if hasattr(n, "_e3nn_irreps_marker") else TypeError
+            raise kind(f"irreps times {n!r}: irreps are repeated by an integer; products of irreps are made by "
+                       "weft.o3.TensorProduct")
         return Irreps(list(self) * n)
 
     __rmul__ = __mul__
@@ -372,11 +373,10 @@ class _Copies:
         start, stop, step = which.indices(self._irreps.num_irreps)
         if step != 1:
             raise NotImplementedError(f"slice_by_mul: expected steps of 1, got {step}")
-        out, at = [], 0
+        out, at, stop = [], 0, max(start, stop)
         for mul, ir in self._irreps:
-            n = min(stop, at + mul) - max(start, at)
-            if n > 0 or (mul == 0 and start <= at <= stop):
-                out.append((n, ir))
+            if (start <= at and at + mul <= stop) or (start < at + mul and at < stop):
+                out.append((min(stop, at + mul) - max(start, at), ir))
             at += mul
         return Irreps(out)
 
@@ -405,9 +405,13 @@ def _chooses(which: Any) -> Callable[[Slot], bool]:
     return lambda slot: slot.ir in some
 
 
-def _refused(irreps: Any) -> ArgumentError:
-    return ArgumentError("irreps: expected text as in '8x0e + 4x1o', or slots (mul, ir) or (mul, l, p), "
-                         f"got {irreps!r}")
+class NoIrreps(ArgumentError, TypeError):
+    """Something of another type than text or a list of slots: a TypeError in e3nn."""
+
+
+def _refused(irreps: Any, kind: type = ArgumentError) -> ArgumentError:
+    return kind("irreps: expected text as in '8x0e + 4x1o', or slots (mul, ir) or (mul, l, p), "
+                f"got {irreps!r}")
 
 
 def _slots_of_text(text: str) -> List[Slot]:
@@ -433,8 +437,10 @@ def _slots_of(irreps: Any) -> List[Slot]:
             else:
                 mul, *ir = slot
                 out.append(Slot(mul, tuple(ir) if len(ir) == 2 else ir[0]))
-    except (TypeError, ValueError, IndexError):
+    except (ValueError, IndexError):
         raise _refused(irreps) from None
+    except TypeError:
+        raise _refused(irreps, NoIrreps) from None
     return out
 
 

@@ -6,18 +6,22 @@ e3nn is installed: `from weft import o3` can take the place of `from e3nn import
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from types import ModuleType
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
-from . import _irreps
 from ._dropin import _TYPE_OF, Dropin, TensorProduct, _rows, _typed, as_type
 from ._dropin_forms import (ElementwiseTensorProduct, FullTensorProduct, FullyConnectedTensorProduct, Norm,
                             TensorSquare)
 from ._dropin_linear import Linear, LinearInstruction
-from ._irreps import Irrep, Irreps, Slot
+from ._irreps import Irrep, Irreps, Slot, tell
+from ._irreps import wigner_3j as _symbol
 from ._lib import ArgumentError
 from ._o3 import _spec
 from ._peers import Instruction, Unfit, signs_of
@@ -32,14 +36,35 @@ __all__ = ["ElementwiseTensorProduct", "FullTensorProduct", "FullyConnectedTenso
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
+    swapped = sys.modules.get("e3nn.o3") is sys.modules[__name__]
+    if name.startswith("_") and not (swapped and (name == "__path__" or not name.startswith("__"))):
         raise AttributeError(f"module 'weft.o3' has no attribute {name!r}")
     try:
-        theirs = import_module("e3nn.o3")
+        theirs = _own_of_e3nn() if swapped else import_module("e3nn.o3")
     except ImportError:
         raise AttributeError(f"module 'weft.o3' has no attribute {name!r}; names of e3nn.o3 that Weft does "
                              "not have need e3nn: pip install e3nn") from None
     return getattr(theirs, name)
+
+
+@lru_cache(maxsize=None)
+def _own_of_e3nn() -> ModuleType:
+    """e3nn's own e3nn.o3 while sys.modules has this module under that name.  Its files that are loaded
+    already are not loaded again, so that its classes stay the same."""
+    spec = PathFinder.find_spec("e3nn.o3", import_module("e3nn").__path__)
+    if spec is None or spec.loader is None:
+        raise ImportError("e3nn has no o3")
+    own, ours = module_from_spec(spec), sys.modules["e3nn.o3"]
+    sys.modules["e3nn.o3"] = own
+    try:
+        spec.loader.exec_module(own)
+    finally:
+        sys.modules["e3nn.o3"] = ours
+    for name, module in list(sys.modules.items()):
+        package, _, part = name.rpartition(".")
+        if package == "e3nn.o3" and not hasattr(own, part):
+            setattr(own, part, module)
+    return own
 
 
 def _degrees(irreps_out: Any) -> Optional[List[int]]:
@@ -78,7 +103,7 @@ class SphericalHarmonics(Dropin):
         self.irreps_out = Irreps([(1, l, p ** l) for l in degrees]).simplify()
         self.normalize, self.normalization = bool(normalize), normalization
         self._spec = _spec("sh", {"l": degrees, "norm": normalization, "normalize": self.normalize})
-        _irreps.tell(self._spec)
+        tell(self._spec)
         hold(self, self._spec)
 
     def _theirs(self) -> Tuple[str, str, Sequence[Any], Dict[str, Any]]:
@@ -112,7 +137,7 @@ def wigner_3j(l1: int, l2: int, l3: int, dtype: Optional[torch.dtype] = None,
               device: Optional[torch.device] = None, *, signs: Optional[str] = None) -> torch.Tensor:
     """The 3j symbol as a tensor (2 l1 + 1, 2 l2 + 1, 2 l3 + 1); weft.wigner_3j gives a NumPy array."""
     try:
-        symbol = _irreps.wigner_3j(l1, l2, l3, signs=signs_of(signs))
+        symbol = _symbol(l1, l2, l3, signs=signs_of(signs))
     except ArgumentError as e:
         raise Unfit(str(e)) from None
     return torch.tensor(symbol, dtype=dtype or torch.get_default_dtype(), device=device)

@@ -5,6 +5,7 @@ without paths, kinds of errors, changes after construction, conventions of signs
 
 import copy
 import pickle
+import subprocess
 import sys
 import warnings
 from functools import partial
@@ -403,3 +404,28 @@ def test_other_names_are_those_of_e3nn():
     assert mine.rand_matrix is o3.rand_matrix and mine.TensorProduct is not o3.TensorProduct
     with pytest.raises(AttributeError):
         mine.nothing
+
+
+def test_the_module_can_take_the_place_of_e3nn_o3():
+    """In sys.modules, before or after e3nn has been imported: a process of its own for each."""
+    pytest.importorskip("e3nn.o3")
+    script = """
+import sys
+{first}
+import weft.o3
+sys.modules["e3nn.o3"] = weft.o3
+import e3nn
+e3nn.o3 = weft.o3
+from e3nn import o3
+from e3nn.o3 import Irreps, ReducedTensorProducts, rand_matrix
+import e3nn.o3._reduce, e3nn.nn
+assert Irreps is weft.Irreps and o3.Linear is weft.o3.Linear
+assert ReducedTensorProducts is e3nn.o3._reduce.ReducedTensorProducts and rand_matrix().shape == (3, 3)
+assert not hasattr(o3, "nothing") and not hasattr(o3, "__nothing__") and o3._wigner.__name__ == "e3nn.o3._wigner"
+gate = e3nn.nn.Gate("2x0e", [None], "1x0e", [None], "1x1o")
+assert Irreps(gate.irreps_out) == "2x0e+1x1o"
+"""
+    for first in ("", "import e3nn.o3, e3nn.nn"):
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", script.format(first=first)],
+                              capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr

@@ -3,6 +3,7 @@
 """weft.o3 beside e3nn 0.4, whose 3j symbols have other signs: classes have its convention by default, so
 that its state dicts give its results."""
 
+import random
 import warnings
 
 import pytest
@@ -17,6 +18,7 @@ from e3nn import o3  # noqa: E402
 
 import weft  # noqa: E402
 import weft.o3  # noqa: E402
+import drawn  # noqa: E402
 
 ARGS = ("2x0e+2x1o+2x1e+2x2e", "0e+1o+2e", "2x0e+2x1o+2x1e+2x2o")
 
@@ -41,3 +43,14 @@ def test_irreps_go_into_each_other():
     assert o3.Irreps(mine) == theirs == mine and weft.Irreps(theirs) == mine
     assert [tuple(i) for i in weft.o3.FullyConnectedTensorProduct(*ARGS).instructions] == [
         tuple(i) for i in o3.FullyConnectedTensorProduct(*ARGS).instructions]
+
+
+def test_random_irreps_answer_as_those_of_e3nn_04():
+    """What it answers: questions about names that it does not have yet are left out."""
+    asked = 0
+    for seed in range(100):
+        for question, ask in drawn.questions(random.Random(seed)).items():
+            if not isinstance(drawn.outcome(lambda: ask(o3))[1], AttributeError):
+                drawn.compare(f"seed {seed}: {question}", lambda: ask(weft), lambda: ask(o3))
+                asked += 1
+    assert asked > 3000
