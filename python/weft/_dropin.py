@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import re
 import warnings
+from functools import lru_cache
 from importlib import import_module
+from importlib.util import find_spec, module_from_spec
 from math import prod
+from types import ModuleType
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import torch
@@ -58,6 +61,23 @@ def _mask(irreps: Irreps, reached) -> torch.Tensor:
     return torch.cat(parts) if parts else torch.ones(0)
 
 
+@lru_cache(maxsize=None)
+def _copy_of(where: str) -> ModuleType:
+    """A module of e3nn, loaded once more and kept apart."""
+    spec = find_spec(where)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"there is no module {where}")
+    copy = module_from_spec(spec)
+    spec.loader.exec_module(copy)
+    return copy
+
+
+def _class_of_e3nn(where: str, name: str) -> type:
+    """The class of e3nn, also when the module that defines it has Weft's under its name."""
+    cls = getattr(import_module(where), name)
+    return getattr(_copy_of(where), name) if issubclass(cls, Dropin) else cls
+
+
 class Dropin(Unscripted, torch.nn.Module):
     """Loads state dicts of e3nn, which have constants of generated code that are not needed here.  `signs`
     is the convention of 3j symbols where results depend on it; state dicts tell it in their metadata."""
@@ -72,7 +92,7 @@ class Dropin(Unscripted, torch.nn.Module):
         """The module of e3nn that computes the same, with the same parameters."""
         where, name, args, more = self._theirs()
         try:
-            cls = getattr(import_module("e3nn.o3." + where), name)  # e3nn.o3 itself may have Weft's classes
+            cls = _class_of_e3nn("e3nn.o3." + where, name)
         except ImportError:
             return super().stock()
         if self.signs not in (None, default_signs()):
