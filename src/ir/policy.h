@@ -37,6 +37,10 @@ struct VectorUnit;
     X(jam_sums, 1, 256, u->registers / 2, "registers for the sums of jammed iterations")          \
     X(loop_sums, 1, 256, 16, "sums that loops fused into one may add to")                         \
     X(sum_registers, 1, 16, 2, "registers of each sum of a row")                                  \
+    X(long_for_registers, 1, 1 << 20, 32,                                                         \
+      "terms of an iteration that are worth registers of their own, as many again")               \
+    X(long_for_array, 1, 1 << 20, 8,                                                              \
+      "terms of an iteration that are summed up before an array has them added")                  \
     X(row_registers, 1, 16, 4, "registers of a row that a tile of edges recomputes or consumes")  \
     X(block_registers, 1, 16, 8, "registers of a row in a register block")                        \
     X(few_sums, 0, 256, 8, "registers of sums below which sweeps fuse loops that share nothing")  \

@@ -68,7 +68,8 @@ def questions(rng: random.Random) -> Dict[str, Callable[[Any], Any]]:
         "": lambda x: x, " of repr": repr, ".dim": lambda x: x.dim, ".num_irreps": lambda x: x.num_irreps,
         ".ls": lambda x: x.ls, ".lmax": lambda x: x.lmax, ".slices()": lambda x: x.slices(),
         ".sort()": lambda x: x.sort(), ".sort().inv": lambda x: x.sort().inv, ".simplify()": lambda x: x.simplify(),
-        ".regroup()": lambda x: x.regroup(), " sorted": sorted, " length": len, " pairs": lambda x: [tuple(s) for s in x],
+        ".regroup()": lambda x: x.regroup(), " sorted": sorted, " length": len,
+        " pairs": lambda x: [tuple(s) for s in x],
         " fields": lambda x: [(s.mul, s.ir.l, s.ir.p, s.dim, s.ir.dim) for s in x], " true": bool,
         ".remove_zero_multiplicities()": lambda x: x.remove_zero_multiplicities(),
         f".count({ir})": lambda x: x.count(ir), f" has {ir}": lambda x: ir in x, " has None": lambda x: None in x,
@@ -79,11 +80,14 @@ def questions(rng: random.Random) -> Dict[str, Callable[[Any], Any]]:
         " + None": lambda x: x + None, " as a sum": lambda x: list(x) + list(type(x)(b)),
         f".filter(lmax={lmax})": lambda x: x.filter(lmax=lmax), 
         f".filter([{ir}, {other}])": lambda x: x.filter(keep=[ir, other]),
-        f".filter(drop=[{ir}, {other}])": lambda x: x.filter(drop=[ir, other]), ".filter(even)": lambda x: x.filter(lambda s: s.ir.p == 1),
-        ".filter(both)": lambda x: x.filter("0e", lmax=2), f".slice_by_mul[{start}:{stop}]": lambda x: x.slice_by_mul[start:stop],
+        f".filter(drop=[{ir}, {other}])": lambda x: x.filter(drop=[ir, other]),
+        ".filter(even)": lambda x: x.filter(lambda s: s.ir.p == 1),
+        ".filter(both)": lambda x: x.filter("0e", lmax=2),
+        f".slice_by_mul[{start}:{stop}]": lambda x: x.slice_by_mul[start:stop],
         ".slice_by_mul[2]": lambda x: x.slice_by_mul[2], ".index": lambda x: x.index("0e"),
         ".randn": lambda x: x.randn(2, -1, 3).shape, ".randn twice": lambda x: x.randn(2, 3),
-        f" in a set with {b!r}": lambda x: len({x, type(x)(b)}), " by number": lambda x: list(map(tuple, enumerate(x)))}.items()}
+        f" in a set with {b!r}": lambda x: len({x, type(x)(b)}),
+        " by number": lambda x: list(map(tuple, enumerate(x)))}.items()}
     out: Dict[str, Callable[[Any], Any]] = {
         q: lambda o3, ask=ask: ask(o3.Irreps(a)) for q, ask in texts.items()}
     out.update({

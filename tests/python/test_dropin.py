@@ -429,3 +429,23 @@ assert Irreps(gate.irreps_out) == "2x0e+1x1o"
         done = subprocess.run([sys.executable, "-W", "ignore", "-c", script.format(first=first)],
                               capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("paths, kahan, most", [
+    (1, False, 3e-7), (4, False, 4.5e-7), (1, True, 8e-8), (4, True, 2.5e-7)])
+def test_sums_over_edges_are_short_chains(paths, kahan, most):
+    """In f32, with 8 edges a node and 64 channels that are mixed: chains of 64 and 8, not one of 512."""
+    irreps = "64x0e+16x1o" if paths == 4 else "64x0e"
+    instructions = [(0, 0, 0, "uvw", True), (0, 1, 1, "uvw", True), (1, 0, 1, "uvw", True), (1, 1, 0, "uvw", True)]
+    rows, cols = torch.arange(200).repeat_interleave(8), torch.randint(200, (1600,))
+    made = torch.Generator().manual_seed(1)
+
+    def module(dtype, **more):
+        return weft.TensorProductConv(weft.TPProblem(
+            irreps, "1x0e+1x1o", irreps, instructions[:paths], irrep_dtype=dtype, weight_dtype=dtype), **more)
+
+    fast, exact = module(torch.float32, kahan=kahan), module(torch.float64)
+    dims = (200, fast.config.irreps_in1.dim), (1600, 4), (fast.weight_numel,)
+    operands = [torch.rand(*d, generator=made) for d in dims]
+    wanted = exact(*(x.double() for x in operands), rows, cols)
+    assert (fast(*operands, rows, cols) - wanted).abs().max() < most * wanted.abs().max()

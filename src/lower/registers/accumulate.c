@@ -12,12 +12,12 @@
  *
  * Where the elements are those of a vector loop inside, the vector loop moves outside and takes
  * as many registers as there are.  A loop over rows that share an operand moves outside too, for
- * registers/block_rows.c.  Each element still adds its terms in the same order. */
+ * registers/block_rows.c.  Each element still adds its terms in the same order, with one exception:
+ * where each of many iterations adds a long sum, that sum has registers of its own, which are added
+ * to the others at the end of the iteration.  Rounding errors grow with the length of a chain. */
 #include "lower/lanes/lanes_int.h"
 #include "lower/registers/registers_int.h"
 
-/* Of a sum over lanes: enough to overlap two steps of its chain; more would only have to be added
- * up at the end of each short row. */
 typedef struct Tile {
     Prog *p;
     const Node *phase;
@@ -229,6 +229,72 @@ static bool take_rows(Tile *t, const Node *n, const NodeList *body, Unit *u)
 
 static bool unit_of(Tile *t, const Node *n, Unit *u);
 
+static bool is_closed(const Node *n)
+{
+    return n->kind == N_FOR && n->lo->op == OP_int && n->hi->op == OP_int;
+}
+
+/* How many terms a run of the node adds to a register; 0: only a run tells, or it does not add. */
+static int64_t terms_of(const Node *n)
+{
+    int64_t most = n->kind == N_STORE && n->op == A_ADD && n->out->op == OP_local, k;
+
+    if (n->kind == N_STORE && !most)
+        return 0;
+    for (int i = 0; i < n->nbody; i++) {
+        k = terms_of(n->body[i]);
+        if (k == 0 && n->body[i]->kind != N_LET && n->body[i]->kind != N_CHECK)
+            return 0;
+        most = k > most ? k : most;
+    }
+    if (n->kind != N_FOR)
+        return most;
+    k = is_closed(n) ? n->hi->i - n->lo->i : 0;
+    return k > 0 && k < INT32_MAX && most < INT32_MAX ? most * k : 0;
+}
+
+/* Whether only a run tells how often the loop runs, and each time the unit adds so many terms. */
+static bool adds_long_sums(const Node *loop, const Unit *u, int terms)
+{
+    bool any = false;
+
+    if (loop->kind != N_FOR || loop->how != FOR_SERIAL || is_closed(loop))
+        return false;
+    for (int i = 0; i < u->core.n; i++) {
+        int64_t k = terms_of(u->core.node[i]);
+
+        if (k == 0)
+            return false;
+        any = any || k >= terms;
+    }
+    return any;
+}
+
+/* Registers of an iteration, which its end adds to those of the unit. */
+static void append_own_sums(Tile *t, const Unit *u, NodeList *to)
+{
+    Prog *p = t->p;
+    NodeList end = { 0 }, core = u->core;
+
+    for (int i = 0; i < u->let.n; i++) {
+        const Node *of = u->let.node[i];
+        Local *l = loop_local(p, NULL, of->local->type, of->local->lanes);
+        Node let = { .kind = N_LET, .label = of->label, .local = l, .value = ir_real(p, -0.0) },
+             add = { .kind = N_STORE, .label = of->label, .op = A_ADD };
+
+        lower_append(p, to, loop_node(p, &let));
+        for (int k = 0; k < core.n; k++)
+            core.node[k] = loop_replace(p, core.node[k], of->local, loop_use(p, l));
+        add.out = loop_use(p, of->local);
+        add.value = loop_use(p, l);
+        lower_append(p, &end, loop_node(p, &add));
+    }
+    for (int i = 0; i < core.n; i++)
+        lower_append(p, to, core.node[i]);
+    for (int i = 0; i < end.n; i++)
+        lower_append(p, to, end.node[i]);
+}
+
 /* A loop or a branch whose last node is a unit, after nothing but lets and checks. */
 static bool around(Tile *t, const Node *n, Unit *u)
 {
@@ -245,8 +311,11 @@ static bool around(Tile *t, const Node *n, Unit *u)
     rows = is_over_rows(t, n, u);
     if (!rows && !can_leave(t, n, u))
         return false;
-    for (int i = 0; i < u->core.n; i++)
-        lower_append(t->p, &body, u->core.node[i]);
+    if (!rows && !t->p->policy.compensate && adds_long_sums(n, u, t->p->policy.long_for_registers))
+        append_own_sums(t, u, &body);
+    else
+        for (int i = 0; i < u->core.n; i++)
+            lower_append(t->p, &body, u->core.node[i]);
     if (rows)
         return take_rows(t, n, &body, u);
     u->core = (NodeList){ 0 };
@@ -264,6 +333,35 @@ static bool unit_of(Tile *t, const Node *n, Unit *u)
     if (!are_sums(t, n))
         return around(t, n, u);
     return n->nbody <= t->how.registers && are_apart(n->body, n->nbody) && innermost(t, n, u);
+}
+
+typedef struct Nest { /* the loops around a unit, the innermost first */
+    const Node *loop;
+    const struct Nest *outer;
+} Nest;
+
+/* Whether iterations of a loop around the unit add long sums to the same elements. */
+static bool meets_again(Tile *t, const Unit *u, const Nest *nest)
+{
+    for (; nest != NULL; nest = nest->outer)
+        if (adds_long_sums(nest->loop, u, t->p->policy.long_for_array))
+            for (int i = 0; i < u->let.n; i++)
+                if (!lower_mentions(t->p, u->let.node[i]->value, nest->loop->local))
+                    return true;
+    return false;
+}
+
+/* Registers begin at 0, and elements have them added at the end. */
+static void begin_at_zero(Tile *t, Unit *u)
+{
+    for (int i = 0; i < u->let.n; i++) {
+        Node let = *u->let.node[i], add = *u->store.node[i];
+
+        let.value = ir_real(t->p, -0.0);
+        add.op = A_ADD;
+        u->let.node[i] = loop_node(t->p, &let);
+        u->store.node[i] = loop_node(t->p, &add);
+    }
 }
 
 static void put_unit(Tile *t, const Unit *u, NodeList *out)
@@ -287,16 +385,20 @@ static void put_unit(Tile *t, const Unit *u, NodeList *out)
     lower_append(t->p, out, v);
 }
 
-static NodeList tile_list(Tile *t, Node *const *n, int count)
+static NodeList tile_list(Tile *t, Node *const *n, int count, const Nest *outer)
 {
     NodeList out = { 0 }, body;
     Unit u;
 
     for (int i = 0; i < count; i++)
         if (unit_of(t, n[i], &u) && u.loops > 0) {
+            if (meets_again(t, &u, outer))
+                begin_at_zero(t, &u);
             put_unit(t, &u, &out);
         } else {
-            body = tile_list(t, n[i]->body, n[i]->nbody);
+            Nest nest = { n[i], outer };
+
+            body = tile_list(t, n[i]->body, n[i]->nbody, &nest);
             lower_append(t->p, &out, lower_with_body(t->p, n[i], &body));
         }
     return out;
@@ -323,7 +425,7 @@ void lower_accumulate(Kernel *k, LowerTile how)
         if (lower_has_registers(k->phase[i]))
             continue;
         t.binders = lower_binders(k->p, k->phase[i]);
-        out = tile_list(&t, &k->phase[i], 1);
+        out = tile_list(&t, &k->phase[i], 1, NULL);
         k->phase[i] = lower_phase(k->p, &out);
         k->phase[i]->label = t.phase->label;
     }
