@@ -15,6 +15,8 @@ typedef struct Cells { /* elements of a loop body, each once */
     bool *begins; /* a square */
     bool *done;   /* loaded; stored */
     int n, cap;
+    int *at; /* open addressing by the element's id: its number here and 1, or 0 */
+    uint32_t room;
 } Cells;
 
 struct Strides { /* of the vector loop that is being written */
@@ -22,13 +24,27 @@ struct Strides { /* of the vector loop that is being written */
     Cells load, store;
 };
 
+/* Where the number of the element is in the table, or would be. */
+static uint32_t place_of(const Cells *c, const Expr *cell)
+{
+    uint32_t at = cell->id & (c->room - 1);
+
+    while (c->at[at] != 0 && c->cell[c->at[at] - 1] != cell)
+        at = (at + 1) & (c->room - 1);
+    return at;
+}
+
 static int find(const Cells *c, const Expr *cell)
 {
-    int i = 0;
+    return c->room == 0 ? -1 : c->at[place_of(c, cell)] - 1;
+}
 
-    while (i < c->n && c->cell[i] != cell)
-        i++;
-    return i < c->n ? i : -1;
+static void make_room(Emit *o, Cells *c)
+{
+    c->room = c->room == 0 ? 8 : 2 * c->room;
+    c->at = arena_array(o->p->arena, c->room, sizeof *c->at);
+    for (int i = 0; i < c->n; i++)
+        c->at[place_of(c, c->cell[i])] = i + 1;
 }
 
 static bool is_strided(Expr *cell, const Local *v, LoopIndex *x)
@@ -42,7 +58,10 @@ static void append(Emit *o, Cells *c, Expr *cell, const LoopIndex *x)
 
     c->cell = arena_grow(o->p->arena, c->cell, c->n, &cap, sizeof *c->cell);
     c->x = arena_grow(o->p->arena, c->x, c->n, &c->cap, sizeof *c->x);
+    if (2 * (uint32_t)c->n >= c->room)
+        make_room(o, c);
     c->cell[c->n] = cell;
+    c->at[place_of(c, cell)] = c->n + 1;
     c->x[c->n++] = *x;
 }
 
@@ -89,7 +108,7 @@ static void place(Emit *o, Cells *c, int lanes)
     for (int i = 0; i < c->n; i++)
         if (o->masked)
             c->square[i] = -1;
-        else if (c->square[i] >= 0)
+        else if (c->square[i] >= 0 && c->window[i] >= 0)
             drop_window(c, c->window[i]);
     for (int i = 0; i < c->n; i++)
         if (c->square[i] >= 0)
@@ -110,13 +129,21 @@ static void see_load(Expr *e, void *ctx)
         add(l->o, &l->s->load, e, l->s->loop->local);
 }
 
-static bool is_store_once(const Node *loop, const Node *n)
+/* Finds the elements that the loop stores to once: they stand for themselves in the memo. */
+static void find_stores_once(Emit *o, const Node *loop, Memo *once)
 {
-    int times = 0;
-
     for (int i = 0; i < loop->nbody; i++)
-        times += loop->body[i]->kind == N_STORE && loop->body[i]->out == n->out;
-    return times == 1 && n->out->op == OP_cell && (n->op == A_SET || n->op == A_ADD);
+        if (loop->body[i]->kind == N_STORE) {
+            Expr *out = loop->body[i]->out, **known = ir_memo(o->p, once, out);
+
+            *known = *known == NULL ? out : loop->lo; /* any other */
+        }
+}
+
+static bool is_store_once(Emit *o, Memo *once, const Node *n)
+{
+    return n->out->op == OP_cell && (n->op == A_SET || n->op == A_ADD) &&
+           *ir_memo(o->p, once, n->out) == n->out;
 }
 
 /* What the nodes of the loop itself, not of loops inside, load and store. */
@@ -124,16 +151,17 @@ static Strides *strides_of(Emit *o, const Node *loop)
 {
     Strides *s = arena_alloc(o->p->arena, sizeof *s);
     Loads l = { o, s };
-    Memo met = { 0 };
+    Memo met = { 0 }, once = { 0 };
 
     *s = (Strides){ .loop = loop };
     emit_find_stores(o, &o->stored, loop->body, loop->nbody);
+    find_stores_once(o, loop, &once);
     for (int i = 0; i < loop->nbody; i++) {
         const Node *n = loop->body[i];
 
         if (n->kind == N_LET || n->kind == N_STORE)
             ir_visit(o->p, n->value, see_load, &l, &met);
-        if (n->kind == N_STORE && is_store_once(loop, n)) {
+        if (n->kind == N_STORE && is_store_once(o, &once, n)) {
             add(o, &s->store, n->out, loop->local);
             if (n->op == A_ADD)
                 add(o, &s->load, n->out, loop->local);

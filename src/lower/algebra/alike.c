@@ -131,9 +131,14 @@ static Path with_likes(Like *l, int i, bool *gone)
 int lower_factor_alike(Segments *s, Path *path, int n)
 {
     Like l = { .s = s, .path = path, .n = n };
-    bool *gone = arena_array(s->p->arena, n, sizeof *gone);
+    bool *gone;
     int left = 0, moving = 0;
 
+    if (n == 1) { /* most runs */
+        draft(s, path);
+        return 1;
+    }
+    gone = arena_array(s->p->arena, n, sizeof *gone);
     for (int i = 0; i < n; i++)
         moving += path[i].nmoving;
     for (l.room = 4; l.room < 2 * (uint64_t)moving;)

@@ -9,7 +9,8 @@
 #include "lower/algebra/factor_int.h"
 #include "lower/lanes/lanes_int.h"
 
-/* Operations of a segment: what compilers are soon done with.  Registers that live all the time. */
+#include <stdlib.h>
+
 Type lower_factor_type(const Node *loop)
 {
     return loop->nbody > 0 && loop->body[0]->kind == N_STORE ? (Type)loop->body[0]->out->type
@@ -26,43 +27,104 @@ static bool is_sum(Segments *s, const Node *n, Type type, Local *loop)
            lower_is_invariant(s->p, s->phase, n->value, s->kept);
 }
 
-/* Either the same element, or surely another one. */
-static bool are_apart(const Factored *f, Expr *cell)
+typedef struct Element { /* of an element among the sums */
+    Expr *cell;
+    int array, first; /* the stores that are the first to its array, and to itself */
+    int store;
+} Element;
+
+static int by_cell(const void *a, const void *b)
 {
-    for (int i = 0; i < f->n; i++)
-        if (f->sum[i].cell != cell && f->sum[i].cell->buf == cell->buf &&
-            !lower_differ(f->sum[i].cell->arg[0], cell->arg[0]))
+    const Element *x = a, *y = b;
+
+    if (x->cell->buf != y->cell->buf)
+        return (x->cell->buf->id > y->cell->buf->id) - (x->cell->buf->id < y->cell->buf->id);
+    if (x->cell != y->cell)
+        return (x->cell->id > y->cell->id) - (x->cell->id < y->cell->id);
+    return (x->store > y->store) - (x->store < y->store);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const Element *x = a, *y = b;
+
+    if (x->array != y->array)
+        return (x->array > y->array) - (x->array < y->array);
+    if (x->first != y->first)
+        return (x->first > y->first) - (x->first < y->first);
+    return (x->store > y->store) - (x->store < y->store);
+}
+
+/* Elements of one array, in the order of by_cell: each is the same as another or surely apart from
+ * it, as all are at constant distances. */
+static bool are_apart(Element *place, int n)
+{
+    int64_t low, high, c, d;
+    Expr *base = lower_split_index(place->cell->arg[0], &low);
+    bool apart = true;
+
+    high = low;
+    for (int i = 0; i < n && apart; i++) {
+        apart = place[i].cell == place->cell || lower_split_index(place[i].cell->arg[0], &c) == base;
+        if (place[i].cell == place->cell)
+            continue;
+        low = c < low ? c : low;
+        high = c > high ? c : high;
+    }
+    return apart && !int_sub(low, high, &d) && d != INT64_MIN;
+}
+
+static void find_firsts(Element *place, int n)
+{
+    int array = place->store;
+
+    for (int i = 0; i < n; i++) {
+        place[i].first = i > 0 && place[i].cell == place[i - 1].cell ? place[i - 1].first
+                                                                     : place[i].store;
+        array = place[i].store < array ? place[i].store : array;
+    }
+    for (int i = 0; i < n; i++)
+        place[i].array = array;
+}
+
+/* Makes the sum of each element that the loop stores to, those of one array side by side; `which`
+ * gets that of each store.  False: two elements may be one. */
+static bool place_sums(Prog *p, Path *path, int *which)
+{
+    const Node *n = path->loop;
+    Element *place = arena_array(p->arena, n->nbody, sizeof *place);
+    LoopIndex x;
+
+    for (int i = 0; i < n->nbody; i++)
+        place[i] = (Element){ .cell = n->body[i]->out, .store = i };
+    qsort(place, (size_t)n->nbody, sizeof *place, by_cell);
+    for (int i = 0, end; i < n->nbody; i = end) {
+        for (end = i + 1; end < n->nbody && place[end].cell->buf == place[i].cell->buf;)
+            end++;
+        if (!are_apart(&place[i], end - i))
             return false;
+        find_firsts(&place[i], end - i);
+    }
+    qsort(place, (size_t)n->nbody, sizeof *place, by_place);
+    for (int i = 0; i < n->nbody; i++) {
+        const Node *store = n->body[place[i].store];
+
+        if (i == 0 || place[i].cell != place[i - 1].cell) {
+            loop_index(store->out->arg[0], n->local, &x);
+            path->f.sum[path->f.n++] =
+                (Sum){ .cell = store->out, .label = store->label, .moves = x.stride != 0 };
+        }
+        which[place[i].store] = path->f.n - 1;
+    }
     return true;
 }
 
-/* The sum of the element; made where there is none, beside those of its array. */
-static Sum *sum_of(Path *path, const Node *store)
+static void add_moving(Prog *p, Path *path, Memo *met, Expr *e)
 {
-    Factored *f = &path->f;
-    int at = 0;
-    LoopIndex x;
+    Expr **known = ir_memo(p, met, e);
 
-    while (at < f->n && f->sum[at].cell != store->out)
-        at++;
-    if (at < f->n)
-        return &f->sum[at];
-    for (at = f->n; at > 0 && f->sum[at - 1].cell->buf != store->out->buf;)
-        at--;
-    at = at > 0 ? at : f->n;
-    for (int i = f->n++; i > at; i--)
-        f->sum[i] = f->sum[i - 1];
-    loop_index(store->out->arg[0], path->loop->local, &x);
-    f->sum[at] = (Sum){ .cell = store->out, .label = store->label, .moves = x.stride != 0 };
-    return &f->sum[at];
-}
-
-static void add_moving(Path *path, Expr *e)
-{
-    for (int i = 0; i < path->nmoving; i++)
-        if (path->moving[i] == e)
-            return;
-    path->moving[path->nmoving++] = e;
+    if (*known == NULL)
+        path->moving[path->nmoving++] = *known = e;
 }
 
 typedef struct Count {
@@ -84,7 +146,7 @@ static void see_operation(Expr *e, void *ctx)
 static bool look_at(Segments *s, Path *path)
 {
     Count count = { .p = s->p, .path = path };
-    Memo met = { 0 };
+    Memo met = { 0 }, moving = { 0 };
     int most = 0;
 
     for (int i = 0; i < path->f.n; i++)
@@ -94,12 +156,12 @@ static bool look_at(Segments *s, Path *path)
         const Sum *sum = &path->f.sum[i];
 
         if (sum->moves)
-            add_moving(path, sum->cell);
+            add_moving(s->p, path, &moving, sum->cell);
         for (int k = 0; k < sum->poly.n; k++) {
             if (sum->poly.term[k].n == 0)
                 return false;
             for (int j = 0; j < sum->poly.term[k].n; j++)
-                add_moving(path, sum->poly.term[k].f[j]);
+                add_moving(s->p, path, &moving, sum->poly.term[k].f[j]);
         }
     }
     for (int i = 0; i < path->loop->nbody; i++)
@@ -143,6 +205,7 @@ bool lower_factor_path(Segments *s, const Node *n, Path *path)
 {
     Type type = n->kind == N_FOR ? lower_factor_type(n) : T_none;
     Memo uses = { 0 };
+    int *which;
 
     *path = (Path){ .loop = n };
     if (n->kind != N_FOR || n->how != FOR_SERIAL || n->lanes > 1 || n->nbody == 0 ||
@@ -150,10 +213,15 @@ bool lower_factor_path(Segments *s, const Node *n, Path *path)
         !lower_is_invariant(s->p, s->phase, n->hi, s->kept))
         return false;
     path->f.sum = arena_array(s->p->arena, n->nbody, sizeof *path->f.sum);
+    which = arena_array(s->p->arena, n->nbody, sizeof *which);
     for (int i = 0; i < n->nbody; i++)
-        if (!is_sum(s, n->body[i], type, n->local) || !are_apart(&path->f, n->body[i]->out) ||
-            !lower_expand(s->p, n->body[i]->value, type, n->local, &uses,
-                          &sum_of(path, n->body[i])->poly))
+        if (!is_sum(s, n->body[i], type, n->local))
+            return false;
+    if (!place_sums(s->p, path, which))
+        return false;
+    for (int i = 0; i < n->nbody; i++)
+        if (!lower_expand(s->p, n->body[i]->value, type, n->local, &uses,
+                          &path->f.sum[which[i]].poly))
             return false;
     return look_at(s, path) && is_safe(s, path);
 }
@@ -162,15 +230,6 @@ bool lower_factor_range(const Path *a, const Path *b)
 {
     return a->loop->lo == b->loop->lo && a->loop->hi == b->loop->hi &&
            lower_factor_type(a->loop) == lower_factor_type(b->loop);
-}
-
-bool lower_factor_shares(const Path *a, const Path *b)
-{
-    for (int i = 0; i < a->nmoving; i++)
-        for (int k = 0; k < b->nmoving; k++)
-            if (a->moving[i] == b->moving[k])
-                return true;
-    return false;
 }
 
 /* Registers that the path wants beside those that the group has. */
@@ -189,25 +248,18 @@ static int new_parts(const Group *g, const Path *path)
     return n;
 }
 
+static bool may_join(const Group *g, const Path *path)
+{
+    return g->n == 0 || (lower_factor_range(g->path[0], path) &&
+                         g->cost + path->f.cost <= g->s->p->policy.loop_operations &&
+                         g->parts + new_parts(g, path) <= g->s->p->policy.loop_sums);
+}
+
 static void join(Group *g, Path *path)
 {
     g->parts += new_parts(g, path);
     g->cost += path->f.cost;
     g->path[g->n++] = path;
-    path->taken = true;
-}
-
-static bool may_join(const Group *g, const Path *path)
-{
-    bool shares = false;
-
-    if (!lower_factor_range(g->path[0], path) ||
-        g->cost + path->f.cost > g->s->p->policy.loop_operations ||
-        g->parts + new_parts(g, path) > g->s->p->policy.loop_sums)
-        return false;
-    for (int i = 0; i < g->n && !shares; i++)
-        shares = lower_factor_shares(g->path[i], path);
-    return shares;
 }
 
 /* Whether two elements are one in different iterations of the loop. */
@@ -254,10 +306,12 @@ int lower_factor_lanes(const Group *g)
     const Node *n = g->path[0]->loop;
     Type type = lower_factor_type(n);
 
-    for (int i = 0; i < g->n; i++)
-        for (int k = 0; k < g->path[i]->nmoving; k++)
+    for (int i = 0; i < g->n; i++) {
+        for (int k = 0; k < g->path[i]->nmoving && g->path[i]->moving != g->s->stepped; k++)
             if (!lower_can_step(g->s->p, g->path[i]->moving[k], n->local, type))
                 return 0;
+        g->s->stepped = g->path[i]->moving;
+    }
     return fill_windows(g, n) ? lanes_of(g->s->how.unit, type) : 0;
 }
 
@@ -487,18 +541,22 @@ static void put_group(Group *g)
 static void put_run(Segments *s, Path *path, int n)
 {
     Path **list = arena_array(s->p->arena, n, sizeof *list);
+    Grouping *in;
 
     s->let = (Memo){ 0 };
     n = lower_factor_alike(s, path, n);
+    in = lower_grouping(s->p, path, n);
     for (int i = 0; i < n; i++) {
         Group g = { .s = s, .path = list };
 
         if (path[i].taken)
             continue;
-        join(&g, &path[i]);
-        for (int k = i + 1; k < n; k++)
-            if (!path[k].taken && may_join(&g, &path[k]))
+        lower_begin_group(in, i);
+        for (int k = i; k >= 0; k = lower_next_for_group(in, k, GROUP_SHARED))
+            if (may_join(&g, &path[k])) {
                 join(&g, &path[k]);
+                lower_join_group(in, k);
+            }
         put_group(&g);
     }
 }

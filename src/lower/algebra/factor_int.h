@@ -43,6 +43,7 @@ typedef struct Segments {
     LowerTile how;
     bool *turned; /* a loop of the phase was turned: the others will be, too */
     Invariants *kept; /* of the phase */
+    Expr **stepped; /* the last list of elements that were found to be in lanes */
     Memo let;
     NodeList out;
 } Segments;
@@ -62,13 +63,26 @@ bool lower_factor_path(Segments *, const Node *, Path *);
  * expression. */
 Node *lower_factor_local(Segments *, Node *, const Path *, int count);
 bool lower_factor_range(const Path *, const Path *);  /* they have one range, and one type */
-bool lower_factor_shares(const Path *, const Path *); /* elements */
 Type lower_factor_type(const Node *loop);             /* of what it stores; T_none */
 double lower_factor_turns(const Segments *, const Node *loop); /* how often it runs, in lanes */
 int lower_factor_lanes(const Group *);                         /* that it can run in; 0 */
 Expr *lower_factor_begin(Prog *);                              /* of a sum: nothing */
 void lower_factor_store(Group *, NodeList *to, const Sum *, Expr *out, Expr *value); /* += */
 Local *lower_factor_register(Group *, NodeList *to, const Sum *, int lanes, Expr *value);
+
+/* algebra/groups.c: a run of loops, to be put into groups one after the other.  A loop joins the
+ * group, which gets its first loop at once; the next loop after one that is not taken and that the
+ * group wants; -1: there is none, and the group ends. */
+typedef struct Grouping Grouping;
+typedef enum GroupWants {
+    GROUP_ANY,
+    GROUP_SHARED, /* loops that share an element with it */
+    GROUP_SUMS,   /* loops that use an element which one of its loops adds to; from now on */
+} GroupWants;
+Grouping *lower_grouping(Prog *, Path *, int n);
+void lower_begin_group(Grouping *, int first);
+void lower_join_group(Grouping *, int path);
+int lower_next_for_group(Grouping *, int after, GroupWants);
 
 /* algebra/alike.c: drafts the paths, those of several statements over one piece of a relation as
  * one; how many there are then. */

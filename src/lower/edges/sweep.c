@@ -23,6 +23,7 @@ typedef struct Sweep {
     Expr **value;
     int nvalue, cap;
     Memo at, once, asked; /* what stands for a value; what has been asked for */
+    Expr **hinted;        /* the last list of elements that has been asked for */
     NodeList before, body;
     Expr *number; /* of the group that is being made, */
     Memo group_of; /* and of the last one that has a sum */
@@ -115,15 +116,19 @@ static void split_paths(Sweep *w)
     w->n = n;
 }
 
+/* A loop joins a small group in any case, another one if they share an element, and a full one if it
+ * has no sums of its own. */
+static GroupWants wants(const Sweep *w, const Group *g)
+{
+    return g->parts * line_of(w) < w->s->p->policy.few_sums ? GROUP_ANY
+           : g->parts < fitting(w)                            ? GROUP_SHARED
+                                                              : GROUP_SUMS;
+}
+
 static bool may_join(Sweep *w, const Group *g, const Path *path)
 {
-    bool shares = g->parts * line_of(w) < w->s->p->policy.few_sums;
-
-    if (g->parts + new_sums(w, path) > fitting(w))
-        return false;
-    for (int i = 0; i < g->n && !shares; i++)
-        shares = lower_factor_shares(g->path[i], path);
-    return shares && lower_factor_range(g->path[0], path);
+    return g->n == 0 || (g->parts + new_sums(w, path) <= fitting(w) &&
+                         lower_factor_range(g->path[0], path));
 }
 
 static void join(Sweep *w, Group *g, Path *path)
@@ -132,7 +137,6 @@ static void join(Sweep *w, Group *g, Path *path)
     for (int i = 0; i < path->f.n; i++)
         *ir_memo(w->s->p, &w->group_of, path->f.sum[i].cell) = w->number;
     g->path[g->n++] = path;
-    path->taken = true;
 }
 
 /* The place of a value of the entry that is swept. */
@@ -189,6 +193,9 @@ static void put_hints(Sweep *w, const Path *path, NodeList *to)
     Expr *far, *end;
     Later l = { .w = w };
 
+    if (path->moving == w->hinted) /* a part of the same loop */
+        return;
+    w->hinted = path->moving;
     if (start == NULL || start->of == NULL || start->of_k >= 0 || start->kind == B_CONST)
         return;
     far = lower_add(p, loop_use(p, w->entry),
@@ -268,6 +275,7 @@ static void put_group(Sweep *w, Group *g)
 /* Whether each group can run in lanes; those of a group are side by side in *list. */
 static bool find_groups(Sweep *w, Path **list, Group *group, int *n)
 {
+    Grouping *in = lower_grouping(w->s->p, w->path, w->n);
     int at = 0;
 
     *n = 0;
@@ -278,10 +286,12 @@ static bool find_groups(Sweep *w, Path **list, Group *group, int *n)
             continue;
         *g = (Group){ .s = w->s, .path = list + at, .sweep = w };
         w->number = ir_int(w->s->p, *n);
-        join(w, g, &w->path[i]);
-        for (int k = i + 1; k < w->n; k++)
-            if (!w->path[k].taken && may_join(w, g, &w->path[k]))
+        lower_begin_group(in, i);
+        for (int k = i; k >= 0; k = lower_next_for_group(in, k, wants(w, g)))
+            if (may_join(w, g, &w->path[k])) {
                 join(w, g, &w->path[k]);
+                lower_join_group(in, k);
+            }
         at += g->n;
         g->lanes = lower_factor_lanes(g);
         if (g->lanes <= 1)

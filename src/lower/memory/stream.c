@@ -6,7 +6,8 @@
  * entries, exceed the caches, so that the first results would be evicted before the end anyway. */
 #include "lower/memory/memory_int.h"
 
-/* A row that begins inside a line would be stored by parts of lines. */
+#include <stdlib.h>
+
 typedef struct Reads { /* of all phases */
     Prog *p;
     bool *buf, *own; /* by id of a buffer, and of an array that a pass made */
@@ -76,12 +77,17 @@ static int64_t row_of(Prog *p, const Node *rows, Expr *cell)
                : 0;
 }
 
-typedef struct Rows { /* what a row has of each array */
+typedef struct RowOf { /* what a row has of an array */
+    const Buf *buf;
+    int64_t bytes;
+    int at; /* its turn */
+} RowOf;
+
+typedef struct Rows {
     Prog *p;
     const Node *rows;
-    const Buf **buf;
+    RowOf *of;
     int n, cap;
-    int64_t bytes;
 } Rows;
 
 static void see_row(Expr *e, void *ctx)
@@ -89,23 +95,35 @@ static void see_row(Expr *e, void *ctx)
     Rows *r = ctx;
     int64_t bytes = e->op == OP_cell ? row_of(r->p, r->rows, e) : 0;
 
-    for (int i = 0; i < r->n && bytes > 0; i++)
-        if (r->buf[i] == e->buf)
-            return;
-    if (bytes == 0 || int_add(r->bytes, bytes, &bytes))
+    if (bytes == 0)
         return;
-    r->buf = arena_grow(r->p->arena, r->buf, r->n, &r->cap, sizeof *r->buf);
-    r->buf[r->n++] = e->buf;
-    r->bytes = bytes;
+    r->of = arena_grow(r->p->arena, r->of, r->n, &r->cap, sizeof *r->of);
+    r->of[r->n] = (RowOf){ e->buf, bytes, r->n };
+    r->n++;
 }
 
+static int by_buf(const void *a, const void *b)
+{
+    const RowOf *x = a, *y = b;
+
+    return x->buf == y->buf ? (x->at > y->at) - (x->at < y->at)
+                            : (x->buf->id > y->buf->id) - (x->buf->id < y->buf->id);
+}
+
+/* Of an array that is met several times, the first tells. */
 int64_t lower_row_bytes(Prog *p, const Node *rows)
 {
     Rows r = { .p = p, .rows = rows };
     Memo met = { 0 };
+    int64_t bytes = 0, more;
 
     loop_visit(p, rows, see_row, &r, &met);
-    return r.bytes;
+    if (r.n > 1)
+        qsort(r.of, (size_t)r.n, sizeof *r.of, by_buf);
+    for (int i = 0; i < r.n; i++)
+        if ((i == 0 || r.of[i].buf != r.of[i - 1].buf) && !int_add(bytes, r.of[i].bytes, &more))
+            bytes = more;
+    return bytes;
 }
 
 static bool may_stream(const Stream *s, const Node *n)

@@ -20,6 +20,13 @@ typedef struct Scope {
     int depth; /* scopes around it */
 } Scope;
 
+typedef struct Written { /* how statements write a buffer */
+    AssignOp op;         /* of the first that does */
+    bool met, companion; /* companion: the first does so beside another buffer */
+    bool has_companions;
+    bool whole; /* the first statement that does sets all of it */
+} Written;
+
 typedef struct Pos {
     Kernel *kernel;
     Prog *p;
@@ -31,6 +38,7 @@ typedef struct Pos {
     int work;  /* expressions lowered so far */
     const char *label;
     bool owns_row;    /* what is inserted is below the position that a build names */
+    Written *how;     /* by Buf.id */
     Buf **acc, **hit; /* by Buf.id: its accumulator of a wider type, its marks; or NULL */
     bool *tested;     /* by Buf.id: the run tests that = sets each element once, */
     Buf **set;        /* and this marks what it has set */

@@ -273,13 +273,12 @@ static void exchange_columns(Prog *p, Copies *c, Assign *a, const Product *x, Li
     a->value = ir_rewrite(p, a->value, exchange, &e, &memo);
 }
 
-static bool is_written_twice(const Stmt *s, const Assign *a)
+/* How many assigns of the statement write each buffer, by id; `by` is -1 to forget them. */
+static void count_writes(const Stmt *s, int *writes, int by)
 {
-    int n = 0;
-
     for (int k = 0; k < s->nassign; k++)
-        n += s->assign[k].op != A_INSERT && s->assign[k].out->buf == a->out->buf;
-    return n > 1;
+        if (s->assign[k].op != A_INSERT)
+            writes[s->assign[k].out->buf->id] += by;
 }
 
 static Stmt *alone(Prog *p, const Stmt *s, const Assign *a)
@@ -292,19 +291,20 @@ static Stmt *alone(Prog *p, const Stmt *s, const Assign *a)
 }
 
 /* The products of a statement apart, each with its copies before it; the rest stays together. */
-static void part_stmt(Prog *p, Stmt *s, int64_t least, List *out)
+static void part_stmt(Prog *p, Stmt *s, int64_t least, int *writes, List *out)
 {
     Stmt *rest = arena_copy(p->arena, s, sizeof *s);
     Copies copies = { .n = 0 };
 
     rest->assign = arena_array(p->arena, s->nassign, sizeof *rest->assign);
     rest->nassign = 0;
+    count_writes(s, writes, 1);
     for (int k = 0; k < s->nassign; k++) {
         const Assign *a = &s->assign[k];
         Product x;
         Stmt *product;
 
-        if (is_written_twice(s, a) || !find_product(p, s, a, least, &x)) {
+        if (!find_product(p, s, a, least, &x) || writes[a->out->buf->id] > 1) {
             rest->assign[rest->nassign++] = *a;
             continue;
         }
@@ -313,6 +313,7 @@ static void part_stmt(Prog *p, Stmt *s, int64_t least, List *out)
         order_binds(p, product, &x);
         append(p, out, product, ir_reach(a, s->bind[0]) != REACH_SPATIAL && s->nassign > 1);
     }
+    count_writes(s, writes, -1);
     if (rest->nassign > 0)
         append(p, out, rest, false);
 }
@@ -388,13 +389,13 @@ static void sink(Prog *p, List *l)
 void lower_products(Prog *p, int64_t least)
 {
     Stmt **stmt = p->stmt;
-    int n = p->nstmt;
+    int n = p->nstmt, *writes = arena_array(p->arena, p->nbuf, sizeof *writes);
     List all = { 0 };
 
     for (int i = 0; i < n; i++) {
         p->nstmt = 0; /* of copies, ir_stmt appends to a list that is of no use here */
         p->cap_stmt = 0;
-        part_stmt(p, stmt[i], least, &all);
+        part_stmt(p, stmt[i], least, writes, &all);
     }
     sink(p, &all);
     p->stmt = all.stmt;

@@ -87,28 +87,13 @@ static void add_set(Pos *c, NodeList *l, Expr *out, Expr *value)
     pos_add(c, l, &(Node){ .kind = N_STORE, .op = A_SET, .out = out, .value = value });
 }
 
-static AssignOp op_of(const Pos *c, const Buf *b, bool *companion)
-{
-    *companion = false;
-    for (int i = 0; i < c->p->nstmt; i++)
-        for (int k = 0; k < c->p->stmt[i]->nassign; k++) {
-            const Assign *a = &c->p->stmt[i]->assign[k];
-
-            if (a->op != A_INSERT && a->out->buf == b)
-                return a->op;
-            for (int m = 0; m < a->nat; m++)
-                if (a->at[m].out->buf == b)
-                    return *companion = true, A_SET;
-        }
-    return A_SET;
-}
-
 /* What an element holds before anything is combined with it. */
-static Expr *identity(Pos *c, const Buf *b, AssignOp op, bool companion)
+static Expr *identity(Pos *c, const Buf *b)
 {
+    AssignOp op = c->how[b->id].op;
     bool floats = ir_type[b->type].floats;
 
-    if (companion)
+    if (c->how[b->id].companion)
         return ir_int(c->p, -1);
     if (op == A_SET && b->has_fill)
         return pos_fill(c, b);
@@ -124,13 +109,11 @@ static Expr *identity(Pos *c, const Buf *b, AssignOp op, bool companion)
 static void begin_element(Pos *c, Buf *b, Expr *const *index, int n, NodeList *out)
 {
     Buf *acc = c->acc[b->id] != NULL ? c->acc[b->id] : b, *hit = c->hit[b->id];
-    bool companion;
-    AssignOp op = op_of(c, b, &companion);
 
     if (b->kind == B_INOUT)
         add_set(c, out, loop_cell(c->p, acc, index, n, 1), loop_cell(c->p, b, index, n, 1));
     else
-        add_set(c, out, loop_cell(c->p, acc, index, n, 1), identity(c, b, op, companion));
+        add_set(c, out, loop_cell(c->p, acc, index, n, 1), identity(c, b));
     if (hit != NULL)
         add_set(c, out, loop_cell(c->p, hit, index, n, 1), ir_int(c->p, 0));
 }
@@ -148,25 +131,13 @@ static void end_element(Pos *c, Buf *b, Expr *const *index, int n, NodeList *out
     add_set(c, out, loop_cell(c->p, b, index, n, 1), value);
 }
 
-static bool has_companions(const Pos *c, const Buf *b)
-{
-    for (int i = 0; i < c->p->nstmt; i++)
-        for (int k = 0; k < c->p->stmt[i]->nassign; k++) {
-            const Assign *a = &c->p->stmt[i]->assign[k];
-
-            if (a->op != A_INSERT && a->out->buf == b && a->nat > 0)
-                return true;
-        }
-    return false;
-}
-
 /* Whether it matters if an element was reached: for its fill, and where the first value wins
  * whatever it is, though no better than what stands there. */
 static bool needs_marks(const Pos *c, const Buf *b, AssignOp op)
 {
     if (b->kind == B_INOUT || op == A_SET)
         return false;
-    return b->has_fill || (op != A_ADD && (b->type == T_i32 || has_companions(c, b)));
+    return b->has_fill || (op != A_ADD && (b->type == T_i32 || c->how[b->id].has_companions));
 }
 
 static void unmark_element(Pos *c, Buf *b, Expr *const *index, int n, NodeList *out)
@@ -261,26 +232,17 @@ static bool sets_all(const Stmt *s, const Assign *a)
     return nmet == s->nbind && are_independent(b, met, nmet);
 }
 
-static bool is_set_whole(const Stmt *s, const Buf *b)
-{
-    for (int k = 0; k < s->nassign; k++)
-        if (s->assign[k].op == A_SET && s->assign[k].out->buf == b && sets_all(s, &s->assign[k]))
-            return true;
-    return false;
-}
-
 /* Before the first statement that writes the buffer. */
-static void begin_buffer(Pos *c, Buf *b, const Stmt *first)
+static void begin_buffer(Pos *c, Buf *b)
 {
-    bool companion;
-    AssignOp op = op_of(c, b, &companion);
+    AssignOp op = c->how[b->id].op;
     bool narrow = b->type == T_f16 || b->type == T_bf16 || b->type == T_i32;
 
     if (narrow && op != A_SET)
         c->acc[b->id] = own_array(c, b, ".acc", b->type == T_i32 ? T_i64 : T_f32);
     if (needs_marks(c, b, op))
         c->hit[b->id] = own_array(c, b, ".hit", T_i32);
-    if ((b->kind != B_INOUT && !is_set_whole(first, b)) || c->acc[b->id] != NULL)
+    if ((b->kind != B_INOUT && !c->how[b->id].whole) || c->acc[b->id] != NULL)
         everywhere(c, b, ".init", begin_element);
     if (c->tested[b->id]) {
         c->set[b->id] = own_array(c, b, ".set", T_i32);
@@ -555,6 +517,14 @@ static void note_turn(const Turns *t, const Buf *b, int stmt)
     t->last[b->id] = stmt;
 }
 
+static void note_write(Pos *c, const Buf *b, AssignOp op, bool companion)
+{
+    Written *w = &c->how[b->id];
+
+    if (!w->met)
+        *w = (Written){ .op = op, .met = true, .companion = companion };
+}
+
 static Turns turns_of(Pos *c)
 {
     Turns t = { arena_array(c->p->arena, c->p->nbuf, sizeof(int)),
@@ -573,10 +543,16 @@ static Turns turns_of(Pos *c)
                 continue;
             }
             note_turn(&t, a->out->buf, i);
+            note_write(c, a->out->buf, a->op, false);
+            c->how[a->out->buf->id].has_companions |= a->nat > 0;
+            c->how[a->out->buf->id].whole |= t.first[a->out->buf->id] == i && a->op == A_SET &&
+                                             sets_all(c->p->stmt[i], a);
             if (a->op == A_SET && a->once == ONCE_TESTED)
                 c->tested[a->out->buf->id] = true;
-            for (int m = 0; m < a->nat; m++)
+            for (int m = 0; m < a->nat; m++) {
                 note_turn(&t, a->at[m].out->buf, i);
+                note_write(c, a->at[m].out->buf, A_SET, true);
+            }
         }
     return t;
 }
@@ -642,6 +618,7 @@ Kernel *lower_positions(Prog *p)
     ir_judge_once(p);
     c.tested = arena_array(p->arena, p->nbuf, sizeof *c.tested);
     c.written = arena_array(p->arena, p->nbuf, sizeof *c.written);
+    c.how = arena_array(p->arena, p->nbuf, sizeof *c.how);
     t = turns_of(&c);
     begins = ids_by_statement(p, t.first, p->nbuf);
     ends = ids_by_statement(p, t.last, p->nbuf);
@@ -655,7 +632,7 @@ Kernel *lower_positions(Prog *p)
         Stmt s = only_stores(&c, p->stmt[i]);
 
         for (int b = begins.first[i]; b >= 0; b = begins.next[b])
-            begin_buffer(&c, p->buf[b], p->stmt[i]);
+            begin_buffer(&c, p->buf[b]);
         lower_stores(&c, &s);
         for (int a = builds.first[i]; a >= 0; a = builds.next[a])
             pos_build(&c, p->axis[a]);
