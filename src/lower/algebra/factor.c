@@ -65,7 +65,8 @@ static bool are_apart(Element *place, int n)
 
     high = low;
     for (int i = 0; i < n && apart; i++) {
-        apart = place[i].cell == place->cell || lower_split_index(place[i].cell->arg[0], &c) == base;
+        apart = place[i].cell == place->cell ||
+                lower_split_index(place[i].cell->arg[0], &c) == base;
         if (place[i].cell == place->cell)
             continue;
         low = c < low ? c : low;

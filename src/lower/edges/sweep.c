@@ -116,8 +116,8 @@ static void split_paths(Sweep *w)
     w->n = n;
 }
 
-/* A loop joins a small group in any case, another one if they share an element, and a full one if it
- * has no sums of its own. */
+/* A loop joins a small group in any case, another one if they share an element, and a full one if
+ * it has no sums of its own. */
 static GroupWants wants(const Sweep *w, const Group *g)
 {
     return g->parts * line_of(w) < w->s->p->policy.few_sums ? GROUP_ANY
