@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Segments: what algebra/factor.c, which makes loops one, and edges/sweep.c, which turns them,
- * share. */
+ * Segments: the loops over one range that algebra/factor.c fuses, and that edges/sweep.c runs over
+ * tiles of entries. */
 #ifndef WEFT_SEGMENT_INT_H
 #define WEFT_SEGMENT_INT_H
 
 #include "lower/algebra/draft_int.h"
+#include "lower/edges/edges_int.h"
 #include "lower/facts/facts_int.h"
 
 typedef struct Path { /* a loop, which may become a part of a segment */
@@ -19,23 +20,7 @@ typedef struct Path { /* a loop, which may become a part of a segment */
     bool taken;
 } Path;
 
-typedef struct
-    Recomputed { /* a temporary with a row for each entry, computed from arguments alone */
-    Buf *buf;
-    int first, sum;     /* the phases that begin its rows and add to them */
-    Local *row;         /* of the loop over rows, */
-    const Node *nest;   /* and what is inside: loops over terms, then */
-    const Node *column; /* over the row's elements, in lanes */
-    Expr *begin;        /* each sum's */
-    bool off;           /* not all that reads it is a sweep */
-} Recomputed;
-
-typedef struct RecomputedList {
-    Recomputed *made;
-    int n;
-} RecomputedList;
-
-typedef struct Segments {
+struct Segments {
     Prog *p;
     RecomputedList made;
     const Node *phase, *around; /* around: the loop that this list is in; NULL: the phase itself */
@@ -46,7 +31,7 @@ typedef struct Segments {
     Expr **stepped; /* the last list of elements that were found to be in lanes */
     Memo let;
     NodeList out;
-} Segments;
+};
 
 typedef struct Group { /* the paths of one segment */
     Segments *s;
@@ -90,32 +75,5 @@ int lower_factor_alike(Segments *, Path *, int n);
 
 /* Segments of these nodes, which a loop is around; or NULL, for a phase. */
 NodeList lower_factor_in(const Segments *, const Node *around, Node *const *, int n);
-
-typedef struct TileOf { /* a tile of a sweep */
-    const Segments *s;
-    Local *entry, *first, *last;
-    int most; /* entries */
-} TileOf;
-
-/* edges/recompute.c: what may be computed for the tiles of sweeps; whether some phase still
- * reads it. */
-RecomputedList lower_find_recomputed(const Kernel *, LowerTile);
-bool lower_still_read(const Kernel *, const Recomputed *);
-bool lower_is_recomputed(const Segments *, const Buf *);
-/* Elements of made rows in the body of a tile become those of an array of the tile; what computes
- * it goes to the other list. */
-void lower_recompute_rows(const TileOf *, NodeList *body, NodeList *to);
-
-/* edges/sweep.c: processes the entries of a row in tiles; false: the loop does not run over the
- * entries of a row, or its sums do not belong to the row. */
-bool lower_sweep(Segments *, const Node *);
-/* Opens a loop over tiles of at most `most` entries of that loop, of similar length.  Its body
- * starts with the lets of the first entry of a tile and of the end of the tile. */
-Node lower_open_tiles(Segments *, const Node *, int most, NodeList *body, Local **first,
-                      Local **last);
-
-/* edges/consume.c: processes entries in tiles, where each entry reads recomputed rows or has a
- * scratch row that products use; false: the loop is of another kind. */
-bool lower_consume(Segments *, const Node *);
 
 #endif
