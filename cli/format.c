@@ -151,7 +151,7 @@ static int convert(const Command *c, int argc, char **argv)
 
 const Command cmd_format = {
     "format",
-    "print a program over another storage of its entries",
+    "rewrite a program for another format",
     "usage: weft format [FILE] AXIS=FORMAT [--rules RULES]\n\n"
     "Prints the program (- or no FILE: the standard input) with the statements over the entries\n"
     "of an axis made anew over a format of `weft list formats`. docs/formats.md has their meaning\n"
@@ -165,7 +165,7 @@ const Command cmd_format = {
 
 const Command cmd_convert = {
     "convert",
-    "say what a format would store of a matrix",
+    "measure the storage that a format takes for a matrix",
     "usage: weft convert MATRIX --to FORMAT [--rules RULES]\n\n"
     "Reads an .mtx file and prints what a format of `weft list formats` would store of it, and\n"
     "how long the conversion takes.\n\n"

@@ -82,7 +82,7 @@ static int gen(const Command *c, int argc, char **argv)
 
 const Command cmd_gen = {
     "gen",
-    "make a graph by a generator",
+    "generate a graph",
     "usage: weft gen GRAPH [-o FILE]\n\n"
     "Writes a graph to FILE, x.mtx (a pattern) or x.npz (n, start, col); without -o prints what\n"
     "it is like. A GRAPH is a file (.mtx, or .npz with start and col, indptr and indices, row and\n"

@@ -100,11 +100,11 @@ const Command cmd_emit = {
     "usage: weft emit [FILE] [-t TARGET] [-o NAME] [--schedule TEXT]\n\n"
     "Prints a program (- or no FILE: the standard input) as one C file, with the function\n"
     "weft_run_PROGRAM(sizes, arrays), and its phases for callers with threads of their own.\n"
-    "The heading of the text tells how to compile and call it.\n\n"
+    "The heading of the text says how to compile and call it.\n\n"
     "  -t TARGET  c (as it is without -t): for the vector registers of this machine, up to\n"
     "             WEFT_MAX_ISA; c:avx2 and so on: for others; weft list targets has them all\n"
     "  -o NAME    write NAME.c and NAME.h instead\n"
-    "  --schedule TEXT  how loops are arranged, \"tile 8; ahead 0\" (weft list steps)\n\n"
+    "  --schedule TEXT  arrange the loops by these steps, \"tile 8; ahead 0\" (weft list steps)\n\n"
     "examples:\n"
     "  weft emit spmm.weft | less\n"
     "  weft emit spmm.weft -t c:avx2 -o spmm && cc -O2 -mavx2 -mfma -c spmm.c\n",
@@ -200,7 +200,7 @@ const Command cmd_cache = {
     "cache",
     "show, verify or clear the cache of compiled kernels",
     "usage: weft cache [show|verify|clear]\n\n"
-    "  show    (as it is without a word) key, size and age of each kernel, and the directory\n"
+    "  show    (the default) key, size and age of each kernel, and the directory\n"
     "  verify  reads them too; exit code 1 when one is damaged. It does no harm there: a\n"
     "          damaged kernel is compiled again when it is wanted\n"
     "  clear   removes all of them\n\n"

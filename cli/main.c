@@ -93,7 +93,8 @@ int cli_print(weft_ctx *ctx, weft_status made, weft_prog *prog)
 static void help(FILE *to)
 {
     fprintf(to, "usage: weft COMMAND [ARGUMENTS]\n\n"
-                "Programs over sparse and constant structure; docs/ir.md has the language.\n\n");
+                "Compiles programs over sparse and constant structure; docs/ir.md defines "
+                "the language.\n\n");
     for (int i = 0; i < NCOMMANDS; i++)
         fprintf(to, "  %-10s  %s\n", commands[i]->name, commands[i]->brief);
     fprintf(to,

@@ -126,7 +126,7 @@ static int explain(const Command *c, int argc, char **argv)
 
 const Command cmd_check = {
     "check",
-    "say what is wrong with a program, and where",
+    "report the errors of a program, with their places",
     "usage: weft check [FILE]\n\n"
     "Reads a program (- or no FILE: the standard input) and says nothing when it is right.\n"
     "Otherwise the first fault is shown as file:line:col with its line, and the exit code is 1.\n\n"
@@ -138,14 +138,14 @@ const Command cmd_check = {
 
 const Command cmd_print = {
     "print",
-    "print a program in its plain form",
+    "print a program in canonical form",
     "usage: weft print [--after PASS|STEP|N [--schedule TEXT]] [FILE]\n\n"
     "Reads a program (- or no FILE: the standard input) and prints it in one form: labels given,\n"
     "short names where they fit, comments gone. The output reads back to the same program.\n\n"
-    "  --after PASS  as it is after this pass on the way to a kernel: a program of a later stage\n"
+    "  --after PASS  the program after this pass, a program of a later stage\n"
     "                (weft list passes); or after the last step of this name in the schedule\n"
     "                (weft list steps), or after the first N of them\n"
-    "  --schedule TEXT  with loops arranged so, \"tile 8; ahead 0\" (weft list steps)\n\n"
+    "  --schedule TEXT  arrange the loops by these steps, \"tile 8; ahead 0\" (weft list steps)\n\n"
     "examples:\n"
     "  weft print spmm.weft\n"
     "  weft print --after positions spmm.weft\n"
@@ -157,10 +157,10 @@ const Command cmd_print = {
 
 const Command cmd_explain = {
     "explain",
-    "say which steps of a schedule are taken, and why others are not",
+    "say which steps of a schedule are applied, and why others are refused",
     "usage: weft explain [--schedule TEXT] [FILE]\n\n"
     "Reads a program (- or no FILE: the standard input) and tries the steps of its schedule one\n"
-    "by one. A step is done, or refused for a reason and left out. Then the loops of the program\n"
+    "by one. Each step is applied, or refused with a reason. Then the loops of the program\n"
     "are listed by the names that steps use.\n\n"
     "  --schedule TEXT  these steps, \"split c.k 16; parallel c.i\" (weft list steps), instead of\n"
     "                   those in FILE or beside it\n\n"

@@ -294,7 +294,7 @@ static int tune(const Command *c, int argc, char **argv)
 
 const Command cmd_tune = {
     "tune",
-    "find the fastest schedule of a problem, and keep it",
+    "find and record the fastest schedule of a problem",
     "usage: weft tune PROBLEM... [--seconds S] [--top N] [--quiet] [--json]\n"
     "       weft tune --space PROBLEM|FILE... [--top N] [--json]\n"
     "       weft tune --merge FILE...\n\n"

@@ -261,7 +261,7 @@ class _Names:
             return []
         for s in self.f.missing:
             if s not in sizes and s in self.f.sizes:
-                raise ArgumentError(f"the size {s} is not known: give {s}=, or an array whose shape tells it")
+                raise ArgumentError(f"the size {s} is not known: give {s}=, or an array whose shape contains it")
         return [sizes.get(s, -1) for s in self.f.symbols]
 
 

@@ -469,7 +469,7 @@ static const char *emit(weft_ctx *ctx, weft_prog *prog, const char *target, weft
     for (int i = 0; i < x.info->nphase; i++)
         if (x.info->phase[i].builds != NULL)
             err_throw(&ctx->err, ST_LIMIT,
-                      "%s is a built axis, and how many entries it gets only a run tells: that "
+                      "%s is a built axis, whose size is known only during a run: that "
                       "needs the library; compile a kernel",
                       x.info->phase[i].builds->name);
     name_arguments(&x, arena);

@@ -170,8 +170,10 @@ const Target *api_find_target(weft_ctx *ctx, const char *name)
 
 const char *api_target_row(int i, const char **note)
 {
-    static const char here[] = "C, for the vector registers of this machine";
+    static const char here[] = "C for the vector registers of this machine";
 
-    *note = i == 0 ? here : i <= NTARGET ? targets[i - 1].arch : "the interpreter: right, not fast";
+    *note = i == 0         ? here
+            : i <= NTARGET ? targets[i - 1].arch
+                           : "the interpreter: the reference, slow";
     return i == 0 ? "c" : i <= NTARGET ? targets[i - 1].name : i == NTARGET + 1 ? "interp" : NULL;
 }

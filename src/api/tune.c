@@ -484,7 +484,7 @@ static void check_options(const weft_kernel *k, const weft_tune *opt)
     if (!(opt->seconds >= 0 && opt->seconds <= 1e6) || opt->top < 0 || opt->top > MOST_TOP)
         err_throw(err, ST_ARG, "seconds are from 0 to 1e6, and top from 0 to %d", MOST_TOP);
     if (kernel_why(k) != NULL)
-        err_throw(err, ST_LIMIT, "%s is interpreted, so there is nothing to tune: %s",
+        err_throw(err, ST_LIMIT, "%s cannot be tuned, because it is interpreted: %s",
                   k->body->prog->name, kernel_why(k));
 }
 

@@ -91,7 +91,7 @@ static void *take(Arena *a, size_t size)
     void *p;
 
     if (size > SIZE_MAX / 4)
-        err_throw(a->err, ST_NOMEM, "out of memory: %zu bytes were asked for", size);
+        err_throw(a->err, ST_NOMEM, "out of memory: cannot allocate %zu bytes", size);
     room = (size + align - 1) / align * align + GAP;
     if (a->chunk == NULL || a->chunk->cap - a->used < room)
         add_chunk(a, room);

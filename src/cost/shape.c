@@ -411,7 +411,7 @@ void cost_shape(Arena *arena, Prog *p, const Env *env, const Machine *m, CostSha
 
     memset(out, 0, sizeof *out);
     if (p->stage != STAGE_COORDINATES || is_built(p))
-        ir_throw(p, ST_LIMIT, "%s: what a program with built axes or loops costs is not known",
+        ir_throw(p, ST_LIMIT, "%s: the cost model does not cover programs with built axes or loops",
                  p->name);
     w.mask = arena_array(arena, p->nexpr, sizeof *w.mask);
     w.data = arena_array(arena, p->nexpr, sizeof *w.data);

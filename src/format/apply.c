@@ -468,7 +468,7 @@ void fmt_apply(Prog *p, Axis *e, const char *use)
     fmt_sources(p, e, &c.source);
     if (c.source.n != c.use->rule->ncoord)
         ir_throw(p, ST_CHECK,
-                 "format %s is of entries with %d coordinates, and those of %s have %d",
+                 "format %s is for entries with %d coordinates, but those of %s have %d",
                  c.use->rule->name, c.use->rule->ncoord, e->name, c.source.n);
     ir_judge_once(p); /* the parts of a statement have its verdict */
     make_parts(&c);

@@ -124,7 +124,7 @@ FmtParts *fmt_convert(Arena *arena, Arena *scratch, const FmtPool *pool, const F
     FmtCol list;
 
     if (from->ncoord != u->rule->ncoord)
-        err_throw(arena->err, ST_BIND, "format %s is of entries with %d coordinates, and these "
+        err_throw(arena->err, ST_BIND, "format %s is for entries with %d coordinates, but these "
                   "have %d", u->rule->name, u->rule->ncoord, from->ncoord);
     b.eval = (FmtEval){ .run = &run, .use = u, .from = from };
     b.seen = arena_array(scratch, from->n, sizeof *b.seen);

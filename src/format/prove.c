@@ -193,7 +193,8 @@ void fmt_prove(Arena *arena, const FmtUse *u, const FmtShape *s)
             continue;
         fmt_expr_print(&t, u->rule, of_sum(&p, sum));
         err_throw(arena->err, ST_CHECK,
-                  "format %s%s%s: the axes do not give back what the map puts in: coordinate %s "
+                  "format %s%s%s: the axes do not reproduce the coordinates that the map "
+                  "stores: coordinate %s "
                   "would come back as %.200s",
                   u->rule->name, s->name[0] != '\0' ? ", part " : "", s->name, u->rule->coord[i],
                   sum->bad ? "something too large for a proof" : t.s);

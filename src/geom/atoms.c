@@ -129,7 +129,8 @@ static void crystal(Arena *arena, const char *spec, GeomAtoms *out)
         k++;
     if (k == CRYSTALS)
         err_throw(arena->err, ST_ARG,
-                  "%s: there is no such crystal; it is silicon, copper, iron, mgo, nacl, sio2 or "
+                  "%s: this crystal is unknown; crystals are silicon, copper, iron, mgo, nacl, "
+                  "sio2 or "
                   "srtio3",
                   spec);
     geom_spec(&s, arena, spec, words, crystal_param);

@@ -151,7 +151,7 @@ static const struct Kind *kind_of(Mask *m)
         k++;
     if (k->name == NULL && text != NULL)
         err_throw(m->arena->err, ST_ARG,
-                  "%s: there is no such mask; there are full, band, longformer, butterfly, bigbird",
+                  "%s: this mask is unknown; masks are full, band, longformer, butterfly, bigbird",
                   text);
     if (k->name != NULL)
         geom_spec(&m->spec, m->arena, text, strchr(text, ':'), k->param);

@@ -89,7 +89,8 @@ static void choose_saved(Grad *g)
         const Buf *b = find(g, "save", g->opt->save[i]);
 
         if (!b->written)
-            ir_throw(g->p, ST_ARG, "%s is not computed by the program, so there is nothing to save",
+            ir_throw(g->p, ST_ARG, "%s is not computed by the program and cannot be saved; name "
+                                   "a temporary or an output",
                      b->name);
         g->saved[b->id] = true;
     }

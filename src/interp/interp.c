@@ -17,7 +17,7 @@ void interp_allot(Run *x, Array *a, int64_t n, Type type, const char *name, cons
         *a = (Array){ arena_array(x->arena, n, ir_type[type].bytes), n, type };
     if (a->n != n || a->type != type)
         err_throw(x->arena->err, ST_BIND,
-                  "%s%s is %lld elements of %s, but what is given is %lld of %s", name, part,
+                  "%s%s is %lld elements of %s, but the given array is %lld of %s", name, part,
                   (long long)n, ir_type[type].name, (long long)a->n, ir_type[a->type].name);
 }
 
@@ -25,7 +25,8 @@ static void check_sizes(Run *x)
 {
     for (int i = 0; i < x->prog->nsize; i++)
         if (x->env->size[i] < 0)
-            err_throw(x->arena->err, ST_BIND, "size %s is %s; give it, or an array that tells it",
+            err_throw(x->arena->err, ST_BIND, "size %s is %s; set it, or bind an array whose "
+                                              "shape contains it",
                       x->prog->size[i]->name, x->env->size[i] == -1 ? "not known" : "negative");
 }
 

@@ -187,7 +187,8 @@ static void check_extent(Prog *p, Axis *a)
         close_table(p, a);
     else if (a->extent == X_SEG && has_built_ancestor(a))
         ir_throw(p, ST_CHECK,
-                 "axis %s hangs under a built axis, whose size only a run tells, so it cannot be "
+                 "axis %s hangs under a built axis, whose size is known only during a run, and "
+                 "cannot be "
                  "seg",
                  a->name);
     else if (a->extent != X_BUILT && a->parent == NULL)
@@ -240,7 +241,8 @@ static void check_coord(Prog *p, const Axis *a, int k)
                  a->name, (long long)c->n, (long long)total);
     if (c->kind == C_LOAD && a->extent != X_BUILT && has_built_ancestor(a))
         ir_throw(p, ST_CHECK,
-                 "axis %s hangs under a built axis, whose size only a run tells, so it cannot load "
+                 "axis %s hangs under a built axis, whose size is known only during a run, and "
+                 "cannot load "
                  "coordinates",
                  a->name);
     if (c->once && (c->kind != C_LOAD || a->extent == X_BUILT || (a->flags & AX_PADDED)))

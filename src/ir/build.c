@@ -339,7 +339,7 @@ static void check_left_out(Prog *p, const Buf *b, Expr **ix, int k)
         return;
     if (is_listed(b, k))
         ir_throw(p, ST_CHECK,
-                 "%s: the index of axis %s is left out and nothing below tells it; give it",
+                 "%s: the index of axis %s is left out, and no index below determines it; give it",
                  b->name, axis);
     ir_throw(p, ST_CHECK,
              "%s is declared without axis %s, so an index has to tell the place in %s: use the "

@@ -46,7 +46,8 @@ int64_t ir_eval_size(const Prog *p, const Env *env, Expr *e)
         return e->i;
     if (e->op == OP_size) {
         if (env->size[e->size->id] < 0)
-            err_throw(p->arena->err, ST_BIND, "size %s is %s; give it, or an array that tells it",
+            err_throw(p->arena->err, ST_BIND, "size %s is %s; set it, or bind an array whose "
+                                              "shape contains it",
                       e->size->name, env->size[e->size->id] == -1 ? "not known" : "negative");
         return env->size[e->size->id];
     }

@@ -108,7 +108,7 @@ Expr *parse_search(Parser *s, const char *word)
     }
     s->p->at = at;
     if (n != most)
-        ir_throw(s->p, ST_CHECK, "%s on axis %s wants %d values after it, and %d %s given", word,
+        ir_throw(s->p, ST_CHECK, "%s on axis %s takes %d values after it, but %d %s given", word,
                  name, most, n, n == 1 ? "is" : "are");
     if (!find)
         return loop_above(s->p, a, arg[0]);
@@ -562,7 +562,7 @@ static Node *phase(Parser *s)
         s->p->at = n.place;
         if (n.nbody != 1)
             ir_throw(s->p, ST_CHECK,
-                     "a phase without `for` is one line and what is below it, not "
+                     "a phase without `for` has one line with its body below it, not "
                      "%d; begin a phase for each",
                      n.nbody);
         n.body[0]->scheduled = n.scheduled;

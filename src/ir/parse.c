@@ -75,7 +75,7 @@ static void binder(Parser *s)
     if (a == NULL)
         ir_throw(s->p, ST_CHECK,
                  in ? "%s runs over an axis that is not declared; declare it"
-                    : "%s is the variable of no axis; say what it runs over, "
+                    : "%s is not the variable of an axis; name the axis that it runs over, "
                       "as in `%s in I`",
                  name, name);
     if (sym->of_var != NULL && sym->of_var != a)

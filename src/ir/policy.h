@@ -17,16 +17,16 @@ struct VectorUnit;
     X(tile, 0, 64, least(u->registers / 2, 8 * CACHE_LINE / 4 / lanes_of(u, T_f32)),              \
       "vector registers that the sums of a loop may take")                                        \
     X(ahead, 0, 1 << 20, 4096,                                                                    \
-      "bytes of gathered rows that are on their way at a time; 0: none")                          \
+      "bytes of gathered rows in flight; 0: no prefetches")                          \
     X(panel, 0, 1 << 20, 0,                                                                       \
-      "elements of a row that are done for all rows before the next; 0: all")                     \
-    X(pack, 0, 1, 0, "1: the panels of gathered rows are laid out one after the other first")     \
+      "columns that all rows process before the next ones; 0: all")                     \
+    X(pack, 0, 1, 0, "1: panels of gathered rows are first copied without gaps")     \
     X(stream, 0, 1 << 30, u->cache[2],                                                            \
-      "bytes of rows from which on results go past the caches; 0: never")                         \
+      "bytes of rows from which on results use non-temporal stores; 0: never")                     \
     X(jam, 0, 1, 1, "1: sums over lanes run four at a time")                                      \
     X(sweep, 0, 64, 8,                                                                            \
-      "entries that pass while sums of many products are in registers; 0: one")                   \
-    X(compensate, 0, 1, 0, "1: sums over entries add up what rounding takes from them")
+      "entries of a tile that pass while sums stay in registers; 0: one")                   \
+    X(compensate, 0, 1, 0, "1: sums over entries sum their rounding errors too")
 
 /* And these are set by "set NAME N". */
 #define POLICY_SETS(X)                                                                            \

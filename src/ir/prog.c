@@ -360,7 +360,8 @@ static Symbol *own_name(Prog *p, const Buf *b)
 
     if (of == NULL || of->buf == NULL || (b->kind != B_TEMP && b->kind != B_WORK))
         ir_throw(p, ST_CHECK,
-                 "%s: a name with a dot is of a temp beside a buffer declared before it", b->name);
+                 "%s: only a temp that belongs to a buffer declared before it has a name with a "
+                 "dot", b->name);
     return ir_symbol(p, b->name, strlen(b->name));
 }
 

@@ -198,7 +198,8 @@ static void compile(Job *j)
     const char *why = load_module(j, lib);
 
     if (why != NULL)
-        err_throw(j->err, ST_IO, "what the C compiler %s made cannot be used: %s; see WEFT_CC",
+        err_throw(j->err, ST_IO, "the output of the C compiler %s cannot be loaded: %s; set "
+                                 "WEFT_CC to another compiler",
                   job_quote(&j->arena, j->jit->program[0], 300), why);
     publish(j, lib);
     j->report->how = JIT_COMPILED;

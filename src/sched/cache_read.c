@@ -32,10 +32,11 @@ static void check_element(StepCall *c, const Loaded *l, const Node *phase, Expr 
                                       l->block->nbody - l->first);
 
     if (!step_is_steady(phase, cell))
-        step_refuse(c, "which element of %s it is changes with what the phase stores",
+        step_refuse(c, "the index of %s depends on values that the phase stores",
                     cell->buf->name);
     if (in != NULL)
-        step_refuse(c, "which element of %s it is, %s tells only inside", cell->buf->name,
+        step_refuse(c, "the index of %s depends on %s, which is defined only inside",
+                    cell->buf->name,
                     in->local->name != NULL ? in->local->name : "a let");
     if (!step_is_inside(c->p, phase, cell))
         step_refuse(c, "an element of %s may not exist where nothing inside reads it",
@@ -107,7 +108,8 @@ void step_cache_read(StepCall *c)
         step_refuse(c, "%s is structure, which is read once anyway", l->cells.buf->name);
     for (int i = 0; i < c->n; i++)
         if (has_hint(c->phase[i], l->cells.buf))
-            step_refuse(c, "%s is asked for ahead; prefetch comes after this", l->cells.buf->name);
+            step_refuse(c, "%s is prefetched; put the prefetch line after this one",
+                        l->cells.buf->name);
     step_edit(c, step_innermost(c, l->cells.buf, c->line->word[3]), load, l);
     if (l->blocks == 0)
         step_refuse(c, "%s reads no %s in %s", c->line->word[0], l->cells.buf->name,

@@ -17,7 +17,7 @@ static void check_stores(StepCall *c, const Node *n, const Buf *b)
     for (int k = 0; k < n->nat; k++)
         beside = beside || n->at[k].out->buf == b;
     if (n->kind == N_AHEAD && n->out->buf == b)
-        step_refuse(c, "it is asked for ahead; prefetch comes after this");
+        step_refuse(c, "it is prefetched; put the prefetch line after this one");
     if (n->kind == N_STORE && (beside || (n->nat > 0 && n->out->op == OP_cell && n->out->buf == b)))
         step_refuse(c, "a store to %s has companions", b->name);
     for (int i = 0; i < n->nbody; i++)
@@ -85,10 +85,11 @@ static void check_element(Kept *k, int i)
                                   k->block->nbody - k->first);
 
     if (!step_is_steady(k->phase, cell))
-        step_refuse(c, "which element of %s it is changes with what the phase stores",
+        step_refuse(c, "the index of %s depends on values that the phase stores",
                     cell->buf->name);
     if (let != NULL)
-        step_refuse(c, "which element of %s it is, %s tells only inside", cell->buf->name,
+        step_refuse(c, "the index of %s depends on %s, which is defined only inside",
+                    cell->buf->name,
                     let->local->name != NULL ? let->local->name : "a let");
     k->begin[i] = begin_of(k, cell);
     if (k->begin[i] != NULL)

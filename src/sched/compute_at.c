@@ -45,11 +45,12 @@ static void check_use(Move *m, const Spot *at)
     if (at->phase <= m->made->last)
         step_refuse(c, "%s is not complete there", m->made->buf->name);
     if (!step_is_steady(phase, m->cell))
-        step_refuse(c, "which element of %s it is changes with what the phase stores",
+        step_refuse(c, "the index of %s depends on values that the phase stores",
                     m->made->buf->name);
     in = step_bound_below(c->p, m->cell, m->loop->body + m->first, m->loop->nbody - m->first);
     if (in != NULL)
-        step_refuse(c, "which element of %s it is, %s tells only inside", m->made->buf->name,
+        step_refuse(c, "the index of %s depends on %s, which is defined only inside",
+                    m->made->buf->name,
                     in->local->name != NULL ? in->local->name : "a let");
     if (!step_is_inside(c->p, phase, m->cell))
         step_refuse(c, "an element of %s may not exist where nothing inside reads it",

@@ -161,7 +161,7 @@ static void check_tile(Begin *b, const First *f)
                         loop_path(t));
     }
     if (needs_inner(p, f->cell, at, f->tile, f->ntile))
-        step_refuse(b->call, "which element of %s it is, a let inside tells", f->cell->buf->name);
+        step_refuse(b->call, "the index of %s depends on a let inside", f->cell->buf->name);
 }
 
 /* All loops and nothing else around the loop, and with those inside they meet each element once. */

@@ -54,7 +54,7 @@ static Expr *computed(Prog *p, Expr *e, void *ctx)
 static void check_hints(StepCall *c, const Node *n, const Buf *b)
 {
     if (n->kind == N_AHEAD && n->out->buf == b)
-        step_refuse(c, "%s is asked for ahead", b->name);
+        step_refuse(c, "%s is prefetched", b->name);
     for (int i = 0; i < n->nbody; i++)
         check_hints(c, n->body[i], b);
 }

@@ -132,7 +132,7 @@ static void hint(StepCall *c, Ahead *a, Expr *cell, Nodes *out)
                     c->line->word[3]);
     for (int d = 0; d < at->nargs; d++)
         if (!is_there(p, at->arg[d], a->loop->local, of))
-            step_refuse(c, "where %s will be read is computed from what may not be there",
+            step_refuse(c, "the index of a later %s is computed from an element that may not exist",
                         a->buf->name);
     step_append(p, out, loop_replace(p, loop_node(p, &n), a->loop->local, later(c, a, of)));
     a->hints++;
@@ -146,7 +146,7 @@ static void prefetch(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     a->loop = at->node;
     a->ncell = 0;
     if (step_has(at->node, N_CHECK))
-        step_refuse(c, "what it reads is checked first");
+        step_refuse(c, "its index is checked before the load, and a prefetch has no check");
     find_reads(c, a, at->node);
     for (int i = 0; i < a->ncell; i++)
         hint(c, a, a->cell[i], &body);

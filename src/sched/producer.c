@@ -256,7 +256,8 @@ void step_check_inputs(StepCall *c, const Made *m, int user)
 
         loop_visit(c->p, c->phase[m->phase[i]], see_change, &f, &met);
         if (f.changed != NULL)
-            step_refuse(c, "%s, which %s is made of, changes before it is used", f.changed->name,
+            step_refuse(c, "%s, which %s is computed from, changes before it is used",
+                        f.changed->name,
                         m->buf->name);
     }
 }

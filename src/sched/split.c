@@ -48,7 +48,7 @@ static void need_exact(StepCall *c, const Node *loop, Split *s, Expr *length)
     Node check = { .kind = N_CHECK, .fault = FAULT_SIZE };
 
     if (length->op == OP_int || !is_of_sizes(length))
-        step_refuse(c, "%lld is not known to divide how often it runs; write tail or mask",
+        step_refuse(c, "%lld does not provably divide its number of iterations; write tail or mask",
                     (long long)s->n);
     check.label = step_join(p, loop->label, ".exact");
     check.cond = ir_op2(p, OP_eq, rest, ir_int(p, 0));
@@ -139,7 +139,7 @@ void step_split(StepCall *c)
         while (rest < 3 && strcmp(word[rest], c->line->word[2]) != 0)
             rest++;
         if (rest == 3)
-            step_refuse(c, "what is left over is a tail, a mask or exact, not %s",
+            step_refuse(c, "the remainder is tail, mask or exact, not %s",
                         c->line->word[2]);
         s.rest = (Rest)rest;
     }

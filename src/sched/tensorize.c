@@ -217,7 +217,7 @@ static void check_roles(const Nest *t, int column)
         step_refuse(t->call, "no loop in it is over rows, each with a factor of its own and all "
                              "with the same row of the other one");
     if (!terms)
-        step_refuse(t->call, "each sum gets one term: there is nothing to hold in a register");
+        step_refuse(t->call, "each sum has a single term, so no register would be reused");
 }
 
 /* The loop over columns goes inside all others. */

@@ -97,7 +97,7 @@ static void find_type(Lanes *l, const Node *n)
         Type t = (Type)n->out->type;
 
         if (!is_float_value(t) || (l->type != T_none && l->type != t))
-            step_refuse(l->call, "what it stores is not all f32 or all f64");
+            step_refuse(l->call, "its stores must be all f32 or all f64");
         l->type = t;
     }
     for (int i = 0; i < n->nbody; i++)
@@ -237,7 +237,7 @@ static void put_nodes(Lanes *l, const Node *of, Nodes *out)
         else if (n->kind == N_STORE)
             put_store(l, n, out, of == l->loop);
         else if (n->kind == N_BUILD || n->kind == N_INSERT)
-            step_refuse(l->call, "what is inserted has no lanes");
+            step_refuse(l->call, "insertions into an axis cannot run in lanes");
         else
             put_block(l, n, out);
     }

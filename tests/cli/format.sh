@@ -26,7 +26,7 @@ err 'there is no axis E'
 try "no format" 1 weft format spmm.weft 'J=rsc()'
 err 'there is no format rsc'
 try "no entries" 1 weft format spmm.weft 'K=csr()'
-err 'format csr is of entries with 2 coordinates, and those of K have 1'
+err 'format csr is for entries with 2 coordinates, but those of K have 1'
 try "no equals sign" 2 weft format spmm.weft J
 try "no such option" 2 weft format spmm.weft 'J=csr()' --bogus
 try "help" 0 weft format --help

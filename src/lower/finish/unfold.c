@@ -238,7 +238,7 @@ static Region *arm_of(Unfold *u, Value *v, int i, Region *at)
 static _Noreturn void refuse(const Unfold *u, const char *what)
 {
     ir_throw(u->p, ST_LIMIT,
-             "%s: %s; compute a part of the expression into a buffer of its own",
+             "%s: %s; store a part of the expression in a temporary",
              u->in->label == NULL ? "a statement" : u->in->label, what);
 }
 

@@ -339,5 +339,5 @@ TEST(a_statement_that_needs_more_than_a_format_keeps_is_refused)
             "f(z = 0) { axis I = m, E(I) = 9 / (z + 1) - 8 % z : j < n padded; map e = rank(i) }",
             "divides by zero");
     refuses(rows_of_entries, "f64 A[E], S[I]\ns: S[i] += A[e]\n", "csf()",
-            "format csf is of entries with 3 coordinates, and those of E have 2");
+            "format csf is for entries with 3 coordinates, but those of E have 2");
 }

@@ -449,7 +449,8 @@ TEST(what_has_no_derivative_is_refused)
     grad_fails(text, &(GradOptions){ .save = NAMES(""), .nsave = 1 }, ST_ARG,
                "save:  is not a buffer of the program");
     grad_fails(text, &(GradOptions){ .save = NAMES("X"), .nsave = 1 }, ST_ARG,
-               "X is not computed by the program, so there is nothing to save");
+               "X is not computed by the program and cannot be saved; name a temporary or an "
+               "output");
     grad_fails(ints, &none, ST_ARG, "the program has no floating-point input");
     grad_fails(no_input, &none, ST_ARG, "the program has no floating-point input");
     grad_fails(no_output, &none, ST_ARG, "the program has no floating-point output");

@@ -101,7 +101,7 @@ TEST(sizes_and_arrays_that_are_missing_are_named)
 
     bed_open(&b, "program p(n, m)\naxis I = n, J = compressed(I, m)\nf64 A[J], X[m], Y[I]\n"
                  "inout f64 Z[I]\ny: Y[i] += A[j] * X[j]\nz: Z[i] += Y[i]\n");
-    bed_fails(&b, ST_BIND, "size n is not known; give it, or an array that tells it");
+    bed_fails(&b, ST_BIND, "size n is not known; set it, or bind an array whose shape contains it");
     bed_size(&b, "n", -3);
     bed_fails(&b, ST_BIND, "size n is negative");
     bed_size(&b, "n", 1);
@@ -117,9 +117,9 @@ TEST(sizes_and_arrays_that_are_missing_are_named)
     bed_fails(&b, ST_BIND, "A is not given; bind 1 elements of f64");
     F64(&b, "A", 3);
     F32(&b, "X", 1, 2);
-    bed_fails(&b, ST_BIND, "X is 2 elements of f64, but what is given is 2 of f32");
+    bed_fails(&b, ST_BIND, "X is 2 elements of f64, but the given array is 2 of f32");
     F64(&b, "X", 1, 2, 3);
-    bed_fails(&b, ST_BIND, "X is 2 elements of f64, but what is given is 3 of f64");
+    bed_fails(&b, ST_BIND, "X is 2 elements of f64, but the given array is 3 of f64");
     F64(&b, "X", 1, 2);
     bed_fails(&b, ST_BIND, "Z is not given; bind 1 elements of f64");
     F64(&b, "Z", 1);

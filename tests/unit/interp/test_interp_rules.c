@@ -532,12 +532,12 @@ TEST(arrays_that_are_given_are_filled)
     CHECK_EQ(start[0], 0);
     CHECK_EQ(start[2], 1);
     *bed_array(&b, "U.start") = (Array){ start, 2, T_i64 };
-    bed_fails(&b, ST_BIND, "U.start is 3 elements of i64, but what is given is 2 of i64");
+    bed_fails(&b, ST_BIND, "U.start is 3 elements of i64, but the given array is 2 of i64");
     *bed_array(&b, "U.start") = (Array){ 0 };
     *bed_array(&b, "U.coord") = (Array){ start, 1, T_i32 };
-    bed_fails(&b, ST_BIND, "U.coord is 1 elements of i64, but what is given is 1 of i32");
+    bed_fails(&b, ST_BIND, "U.coord is 1 elements of i64, but the given array is 1 of i32");
     *bed_array(&b, "Y") = (Array){ out, 2, T_f32 };
-    bed_fails(&b, ST_BIND, "Y is 2 elements of f64, but what is given is 2 of f32");
+    bed_fails(&b, ST_BIND, "Y is 2 elements of f64, but the given array is 2 of f32");
     bed_close(&b);
 }
 

@@ -151,7 +151,7 @@ TEST(what_is_not_bound_is_named)
     *bed_array(&b, "B") = (Array){ 0 };
     bed_fails(&b, ST_BIND, "B is not given; bind 4 elements of f64");
     F64(&b, "B", 1, 2);
-    bed_fails(&b, ST_BIND, "B is 4 elements of f64, but what is given is 2 of f64");
+    bed_fails(&b, ST_BIND, "B is 4 elements of f64, but the given array is 2 of f64");
     bed_close(&b);
 }
 

@@ -66,7 +66,7 @@ static const Refusal programs[] = {
     { H "inout f64 Z[I]\nY[i] = Z[i]", ST_CHECK, 5, 11,
       "Z is inout but nothing writes it; drop inout" },
     { P "axis I = m, U(I) = built : load < n\nf64 C[I, U], Y[I]\nY[i] += C[i, u]", ST_CHECK, 3, 5,
-      "C is over the built axis U, whose size only a run tells, so it cannot be an input" },
+      "C is over the built axis U, whose size is known only during a run, and cannot be an input" },
     { P "axis I = m, U(I) = built : load < n, V(U) = 2\nf64 C[V], Y[I]\nU(i) |= 1\nY[i] += C[v]",
       ST_CHECK, 3, 5, "C is over the built axis U" },
     { P "axis I = m, U(I) = built : load < n\ninout f64 C[I, U]\nU(i) |= 1\nC[i, u] += 1", ST_CHECK,

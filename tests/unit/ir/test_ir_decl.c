@@ -139,9 +139,10 @@ static const Refusal axes[] = {
     { P "axis U = built : j = u < n", ST_CHECK, 2, 6,
       "axis U is built by the program: each coordinate is a load with a bound" },
     { P "axis U = built : load < n, E(U) = seg", ST_CHECK, 2, 28,
-      "axis E hangs under a built axis, whose size only a run tells, so it cannot be seg" },
+      "axis E hangs under a built axis, whose size is known only during a run, and cannot be seg" },
     { P "axis U = built : load < n, E(U) = 2 : load < n", ST_CHECK, 2, 28,
-      "axis E hangs under a built axis, whose size only a run tells, so it cannot load coordinates" },
+      "axis E hangs under a built axis, whose size is known only during a run, and cannot load "
+      "coordinates" },
     { P "axis U = built : load < n, E(U) = 2, F(E) = seg", ST_CHECK, 2, 38,
       "axis F hangs under a built axis" },
     { P

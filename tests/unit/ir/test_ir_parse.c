@@ -164,7 +164,7 @@ static const Refusal stmts[] = {
     { H "for", ST_PARSE, 5, 4, "expected a variable, found the end of the line" },
     { H "for i Y[i] += 1", ST_PARSE, 5, 7, "expected `:`, found `Y`" },
     { H "for q: Y[q] += 1", ST_CHECK, 5, 5,
-      "q is the variable of no axis; say what it runs over, as in `q in I`" },
+      "q is not the variable of an axis; name the axis that it runs over, as in `q in I`" },
     { H "for q in Q: S[] += 1", ST_CHECK, 5, 5,
       "q runs over an axis that is not declared; declare it" },
     { H "for q in (1, 2): S[] += 1", ST_CHECK, 5, 10,

@@ -140,7 +140,7 @@ TEST(split_of_a_constant_length_may_be_exact)
           "        for k1_0 in 0..2 as k.1.0\n"
           "            Z[i] += X[i, k0 * 4 + k1_0 * 2]\n"
           "            Z[i] += X[i, k0 * 4 + (k1_0 * 2 + 1)]\n");
-    refuses(constant, "", "split z.k 5 exact", "5 is not known to divide how often it runs");
+    refuses(constant, "", "split z.k 5 exact", "5 does not provably divide its number of iterations");
     refuses(spmm, "", "split c.j 4 exact", "write tail or mask");
     gives(spmm, "split c.k 4 exact", "c.exact",
           "phase c.exact\n"
@@ -329,7 +329,7 @@ TEST(vectorize_says_what_has_no_lanes)
     refuses_lanes("program p(n)\naxis I = n\nf64 X[I], Y[I]\ny: Y[i] = log(X[i])\n",
                   "vectorize y.i 8", "log of f64 has no form in lanes");
     refuses_lanes("program p(n)\naxis I = n\ni64 X[I], Y[I]\ny: Y[i] = X[i]\n", "vectorize y.i 8",
-                  "what it stores is not all f32 or all f64");
+                  "its stores must be all f32 or all f64");
     refuses_lanes("program p(n)\naxis I = n\nf64 X[I], Y[I]\ny: Y[i] = X[i] if X[i] > 0\n",
                   "vectorize y.i 8", "a branch or a check differs between lanes");
 }

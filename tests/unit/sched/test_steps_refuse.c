@@ -118,7 +118,7 @@ static const Row rows[] = {
     { sums, "unroll y.p", "rfactor y.j", "more than one store is inside it" },
     { sums, "cache_write y Y at y.i", "rfactor y.j", "it has registers" },
     { stored, "", "cache_read y X at y.i", "changes with what the phase stores" },
-    { stored, "", "cache_read z X at z.i", "which element of X it is, v tells only inside" },
+    { stored, "", "cache_read z X at z.i", "the index of X depends on v, which is defined only inside" },
     { next, "unroll y.t", "parallel y.i", "two iterations of y.i may write one element of Y" },
     { next, "unroll z.t", "parallel z.i", "two iterations of z.i may write one element of Z" },
     { stored, "", "parallel x.i", "the loop of a parallel phase begins at 0" },
@@ -136,7 +136,7 @@ static const Row rows[] = {
     { branches, "", "fuse x.i x.k", "more than x.k is in the outer loop" },
     { branches, "", "parallel y.i balance K", "K does not weigh its iterations" },
     { branches, "", "parallel y.i by J", "`balance` and an axis come after the loop, not by" },
-    { branches, "", "split y.j 2 all", "what is left over is a tail, a mask or exact, not all" },
+    { branches, "", "split y.j 2 all", "the remainder is tail, mask or exact, not all" },
     { branches, "", "unroll x.l", "how often it runs is no constant" },
 };
 
