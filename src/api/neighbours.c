@@ -98,7 +98,7 @@ static void write_atoms(weft_ctx *ctx, const weft_atoms *a, const char *path)
     }
     for (int64_t i = 0; i < a->n; i++)
         if (out.kind[i] < 0 || out.kind[i] >= out.kinds)
-            err_throw(&ctx->err, ST_ARG, "atom %lld has kind %d, but only kinds below %d exist",
+            err_throw(&ctx->err, ST_ARG, "atom %lld has kind %d, but there are %d kinds",
                       (long long)i,
                       (int)out.kind[i], out.kinds);
     io_xyz_print(&text, &out);

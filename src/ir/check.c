@@ -422,7 +422,8 @@ static void check_buffers(Facts *f)
         for (int k = 0; k < b->nfull; k++)
             if (built_above(b->full[k]) != NULL && (f->first[i] < 0 || b->kind == B_INOUT))
                 ir_throw(f->p, ST_CHECK,
-                         "%s is over the built axis %s, whose size only a run tells, so it cannot "
+                         "%s is over the built axis %s, whose size is known only during a run, "
+                         "and cannot "
                          "be an input; write it, and not as inout",
                          b->name, built_above(b->full[k])->name);
         if (b->kind == B_INOUT && f->first[i] < 0)

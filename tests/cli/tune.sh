@@ -136,5 +136,5 @@ try "tune with a schedule" 2 weft tune "$problem:sched=tile 1"
 err "no sched= of its own"
 try "tune of no graph" 1 weft tune spmm:none.mtx:k=3
 try "tune without a compiler" 1 env WEFT_DISABLE_JIT=1 "$WEFT" tune $problem
-err "nothing to tune"
+err "cannot be tuned"
 finish

@@ -371,7 +371,7 @@ TEST(entries_that_a_format_cannot_hold_are_named)
 {
     cannot_hold("band(1, 1)", "entry 1 at i = 1, j = 5 would be at 5 of axis B, which has 3");
     cannot_hold("n_m(0, 4)", "entry 0 at i = 0, j = 0 would be at 0 of axis L, which has 0");
-    cannot_hold("csf()", "entries with 3 coordinates, and these have 2");
+    cannot_hold("csf()", "entries with 3 coordinates, but these have 2");
     cannot_hold("format f()\npart a where i < 3\naxis I = m, E(I) = seg : j < n\nf()",
                 "entry 2 at i = 3, j = 2 is in no part");
     cannot_hold("format f()\naxis I = m, E(I) = 1 : j < n\nmap e = rank(i)\nf()",

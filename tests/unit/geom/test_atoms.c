@@ -165,9 +165,9 @@ TEST(atoms_go_through_a_file)
     CHECK_EQ(a.kinds, 1);
     CHECK_STR(a.name[0], "X");
     a.kinds = 0;
-    BAD(weft_atoms_write(ctx, &a, test_path("b.xyz")), WEFT_E_ARG, "atom 0 is of kind 0");
+    BAD(weft_atoms_write(ctx, &a, test_path("b.xyz")), WEFT_E_ARG, "atom 0 has kind 0");
     a.kind = (int32_t[]){ -1, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
-    BAD(weft_atoms_write(ctx, &a, test_path("b.xyz")), WEFT_E_ARG, "atom 0 is of kind -1");
+    BAD(weft_atoms_write(ctx, &a, test_path("b.xyz")), WEFT_E_ARG, "atom 0 has kind -1");
     a.name = NULL;
     BAD(weft_atoms_write(ctx, &a, test_path("b.xyz")), WEFT_E_ARG, "name is NULL");
     BAD(weft_atoms_write(ctx, &a, test_path("b.pdb")), WEFT_E_ARG, "ends in .xyz");

@@ -156,7 +156,7 @@ TEST(masks_that_make_no_sense_are_refused)
 
     ctx = weft_ctx_new();
     in.source = "stripe:w=3";
-    BAD(weft_mask_make(ctx, &in, &mask), WEFT_E_ARG, "stripe:w=3: there is no such mask");
+    BAD(weft_mask_make(ctx, &in, &mask), WEFT_E_ARG, "stripe:w=3: this mask is unknown");
     in.source = "band";
     BAD(weft_mask_make(ctx, &in, &mask), WEFT_E_ARG, "w= is missing");
     in.source = "band:w=3";

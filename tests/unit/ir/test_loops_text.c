@@ -343,7 +343,7 @@ static const Refusal refusals[] = {
     { L "phase c for i in 0..m\n    C[i] = find(K, 0, 1, 2)\n", ST_CHECK, 7, 17, "K is none" },
     { L "phase c for i in 0..m\n    C[i] = find(J, 0, 1)\n", ST_CHECK, 7, 17,
       "find on axis J takes 3 values after it, but 2 are given" },
-    { L "phase c for i in 0..m\n    C[i] = find(J, 0)\n", ST_CHECK, 7, 17, "and 1 is given" },
+    { L "phase c for i in 0..m\n    C[i] = find(J, 0)\n", ST_CHECK, 7, 17, "but 1 is given" },
     { L "phase c for i in 0..m\n    C[i] = find(J, 0, 1, 2, 3)\n", ST_PARSE, 7, 29,
       "expected `)`, found `3`" },
     { L "phase c for i in 0..m\n    C[i] = above(I, 0)\n", ST_CHECK, 7, 18,

@@ -154,7 +154,7 @@ TEST(split_of_a_constant_length_may_be_exact)
           "            for k1 in 0..4 within tiles(K, 4)[k0] as k.1\n"
           "                C[i, k0 * 4 + k1] += A[j] * B[J.coord[j], k0 * 4 + k1]\n");
     refuses(constant, "", "split z.k 0", "0 is no number from 1 to 1048576");
-    refuses(constant, "", "split z.k 4 rest", "a tail, a mask or exact, not rest");
+    refuses(constant, "", "split z.k 4 rest", "tail, mask or exact, not rest");
     refuses(constant, "", "split z.k", "it is written split LOOP N [tail|mask|exact]");
     refuses(constant, "", "split z.q 4", "there is no loop z.q");
 }

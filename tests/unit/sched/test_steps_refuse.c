@@ -117,7 +117,7 @@ static const Row rows[] = {
     { looked_up, "", "reorder y.k y.i", "a check would not run where a loop around it is empty" },
     { sums, "unroll y.p", "rfactor y.j", "more than one store is inside it" },
     { sums, "cache_write y Y at y.i", "rfactor y.j", "it has registers" },
-    { stored, "", "cache_read y X at y.i", "changes with what the phase stores" },
+    { stored, "", "cache_read y X at y.i", "depends on values that the phase stores" },
     { stored, "", "cache_read z X at z.i", "the index of X depends on v, which is defined only inside" },
     { next, "unroll y.t", "parallel y.i", "two iterations of y.i may write one element of Y" },
     { next, "unroll z.t", "parallel z.i", "two iterations of z.i may write one element of Z" },
