@@ -107,7 +107,7 @@ def test_only_what_is_wanted_is_made():
     (lambda: weft.neighbours([[0, 0, np.nan]]), "position of atom 0"),
     (lambda: weft.neighbours(np.zeros((2, 3)), index=np.int16), "int32 or int64"),
     (lambda: weft.neighbours(np.zeros((2, 3)), want=("angle",)), "want"),
-    (lambda: weft.atoms("crystal:cheese"), "no such crystal"),
+    (lambda: weft.atoms("crystal:cheese"), "this crystal is unknown"),
 ])
 def test_what_makes_no_sense_is_refused(call, part):
     with pytest.raises(weft.ArgumentError, match=part):
