@@ -260,7 +260,7 @@ TEST(an_inverse_that_is_not_one_is_refused)
             ST_CHECK, "coordinate i would come back as");
     refuses("format f()\npart a where i < j\naxis I = m, E(I) = seg : j < n\n"
             "part b\naxis I = m, E(I) = seg : j = i < n\nmap e = 0\nf()",
-            ST_CHECK, "part b: the axes do not give back");
+            ST_CHECK, "part b: the axes do not reproduce");
 }
 
 TEST(divisions_that_are_the_same_are_found_to_be)

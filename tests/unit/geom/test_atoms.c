@@ -122,9 +122,9 @@ TEST(a_spec_of_atoms_is_the_same_everywhere)
 TEST(atoms_that_make_no_sense_are_not_made)
 {
     static const char *const bad[][2] = {
-        { "crystal", "no such crystal" },
-        { "crystal:", "no such crystal" },
-        { "crystal:silicone", "no such crystal" },
+        { "crystal", "this crystal is unknown" },
+        { "crystal:", "this crystal is unknown" },
+        { "crystal:silicone", "this crystal is unknown" },
         { "crystal:gold:repeat=2", "silicon, copper, iron" },
         { "crystal:silicon:repeat=0", "repeat must be an integer" },
         { "crystal:silicon:repeat=2:b=3", "b=3 is no parameter" },
