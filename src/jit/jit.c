@@ -198,7 +198,7 @@ static void compile(Job *j)
     const char *why = load_module(j, lib);
 
     if (why != NULL)
-        err_throw(j->err, ST_IO, "the output of the C compiler %s cannot be loaded: %s; set "
+        err_throw(j->err, ST_IO, "the output of the C compiler %s cannot be used: %s; set "
                                  "WEFT_CC to another compiler",
                   job_quote(&j->arena, j->jit->program[0], 300), why);
     publish(j, lib);
