@@ -61,17 +61,21 @@ static int write_file(const char *name, const char *suffix, const char *text)
 static int emit_prog(weft_ctx *ctx, weft_prog *prog, const Options *o)
 {
     const char *target = o->target != NULL ? o->target : "c", *text;
+    bool header;
     int code;
 
     if (weft_prog_schedule(prog, o->schedule) != WEFT_OK ||
-        weft_prog_emit(prog, target, WEFT_SOURCE, &text) != WEFT_OK)
+        weft_prog_emit(prog, target, WEFT_HEADER, &text) != WEFT_OK)
+        return cli_failed(ctx);
+    header = text[0] != 0;
+    if (weft_prog_emit(prog, target, WEFT_SOURCE, &text) != WEFT_OK)
         return cli_failed(ctx);
     if (o->name == NULL) {
         fputs(text, stdout);
         return EXIT_GOOD;
     }
-    code = write_file(o->name, ".c", text);
-    if (code != EXIT_GOOD)
+    code = write_file(o->name, header ? ".c" : ".cl", text);
+    if (code != EXIT_GOOD || !header)
         return code;
     if (weft_prog_emit(prog, target, WEFT_HEADER, &text) != WEFT_OK)
         return cli_failed(ctx);
@@ -99,11 +103,11 @@ const Command cmd_emit = {
     "print a program as C that needs no library",
     "usage: weft emit [FILE] [-t TARGET] [-o NAME] [--schedule TEXT]\n\n"
     "Prints a program (- or no FILE: the standard input) as one C file, with the function\n"
-    "weft_run_PROGRAM(sizes, arrays), and its phases for callers with threads of their own.\n"
-    "The heading of the text says how to compile and call it.\n\n"
+    "weft_run_PROGRAM(sizes, arrays), and its phases for callers with threads of their own;\n"
+    "for opencl, as the kernels of a GPU.  The heading says how to compile and call it.\n\n"
     "  -t TARGET  c (as it is without -t): for the vector registers of this machine, up to\n"
     "             WEFT_MAX_ISA; c:avx2 and so on: for others; weft list targets has them all\n"
-    "  -o NAME    write NAME.c and NAME.h instead\n"
+    "  -o NAME    write NAME.c and NAME.h instead; of opencl, NAME.cl\n"
     "  --schedule TEXT  arrange the loops by these steps, \"tile 8; ahead 0\" (weft list steps)\n\n"
     "examples:\n"
     "  weft emit spmm.weft | less\n"

@@ -35,9 +35,9 @@ static Pair *list_of(Options *o, const char *option, size_t n)
 static int check_target(const Command *c, const char *target)
 {
     if (target == NULL)
-        return cli_usage(c, "-t wants a target, c or interp");
-    if (strcmp(target, "c") != 0 && strcmp(target, "interp") != 0)
-        return cli_usage(c, "-t %s: the targets of run are c and interp", target);
+        return cli_usage(c, "-t wants a target: c, opencl or interp");
+    if (strcmp(target, "c") != 0 && strcmp(target, "opencl") != 0 && strcmp(target, "interp") != 0)
+        return cli_usage(c, "-t %s: the targets of run are c, opencl and interp", target);
     return EXIT_GOOD;
 }
 
@@ -136,7 +136,10 @@ static weft_status run_kernel(weft_ctx *ctx, weft_prog *prog, weft_args *args, c
 {
     weft_kernel *kernel;
     weft_info info;
-    weft_status status = weft_kernel_compile(prog, &kernel);
+    weft_status status = weft_ctx_target(ctx, o->target);
+
+    if (status == WEFT_OK)
+        status = weft_kernel_compile(prog, &kernel);
 
     if (status == WEFT_OK && o->target == NULL && weft_warning(ctx)[0] != 0)
         fprintf(stderr, "weft: note: %s\n", weft_warning(ctx));

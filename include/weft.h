@@ -92,22 +92,22 @@ typedef void weft_executor(void *user, int64_t n, weft_task *task, void *arg);
 WEFT_API WEFT_MUST weft_status weft_ctx_executor(weft_ctx *ctx, weft_executor *fn, void *user,
                                                  int threads);
 
-/* Ends the C compiler that a call with this context waits for, and prevents the call from starting
- * another.  This is the only function that any thread may call while another thread is inside a
- * call with the context.  Returns 1 while that call is still removing its files, else 0.  A program
- * that ends on a signal calls it from the thread that waits for signals, until it returns 0. */
+/* What kernels are compiled for from now on, of weft_list("targets", ...): "opencl" runs them on a
+ * GPU, from arrays in the memory of the host.  NULL, the default, or "c": this machine's CPU. */
+WEFT_API WEFT_MUST weft_status weft_ctx_target(weft_ctx *ctx, const char *target);
+
+/* Ends the C compiler that a call with this context waits for.  Any thread may call this, and no
+ * other function, during such a call.  On a signal, repeat until 0: no files are left then. */
 WEFT_API int weft_ctx_interrupt(weft_ctx *ctx);
 
-/* Calls fn with one line (CSV, without a newline) for each compile and each run of a kernel: the
- * choice, the reason and the time; docs/running.md lists the columns.  fn must not call functions
- * with this context.  NULL, the default: no lines.  The library itself never prints. */
+/* Calls fn with one line of CSV for each compile and run of a kernel: what was chosen, why and the
+ * time (docs/running.md).  fn must not use the context.  NULL, the default: no lines. */
 typedef void weft_verbose(void *user, const char *line);
 WEFT_API WEFT_MUST weft_status weft_ctx_verbose(weft_ctx *ctx, weft_verbose *fn, void *user);
 
-/* The tables of the library, for help and completion: `what` is "types", "functions", "axes",
- * "keywords", "passes", "steps" (of schedules), "targets", "ops", "options" (of ops), "formats" or
- * "policy"; NULL lists these names.  Returns row i and, in *note (NULL is allowed), its
- * description; NULL after the last row. */
+/* The tables of the library: `what` is "types", "functions", "axes", "keywords", "passes", "steps"
+ * (of schedules), "targets", "ops", "options" (of ops), "formats" or "policy"; NULL lists these
+ * names.  Returns row i and its description in *note (or NULL); NULL after the last row. */
 WEFT_API const char *weft_list(const char *what, int i, const char **note);
 /* The value of row i of "policy" for a target, such as "c:avx2"; "c" is for this machine. */
 WEFT_API WEFT_MUST weft_status weft_policy(weft_ctx *ctx, const char *target, int i, int *value);
@@ -406,7 +406,7 @@ WEFT_API WEFT_MUST weft_status weft_tuned_merge(weft_ctx *ctx, const char *const
 
 /* How a kernel was obtained.  The kernel owns the texts. */
 typedef struct weft_info {
-    const char *target;   /* "c", or "interp" */
+    const char *target;   /* "c", "opencl" or "interp" */
     const char *isa;      /* of "c": the vector registers, "avx2" */
     const char *how;      /* of "c": "compiled", or found in "memory" or on "disk" */
     const char *key;      /* of "c": its name in the cache */

@@ -10,6 +10,8 @@ declare -A package=( # the Debian packages of each
     [pkg-config]=pkg-config
     [aarch64-linux-gnu-gcc]="gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
     [qemu-aarch64]=qemu-user
+    [pocl]="pocl-opencl-icd ocl-icd-libopencl1"
+    [oclgrind]="oclgrind ocl-icd-libopencl1"
 )
 
 # has TOOL: whether it is there.  The run-time libraries of clang's sanitizers are a package of their own.
@@ -18,6 +20,10 @@ has() {
         command -v clang >/dev/null && clang -fsanitize=undefined -x c -o /dev/null - <<<'int main(void) { return 0; }' 2>/dev/null
         return
     }
+    if [ "$1" = pocl ]; then # a driver is no command
+        ls /etc/OpenCL/vendors/pocl.icd >/dev/null 2>&1
+        return
+    fi
     command -v "$1" >/dev/null
 }
 

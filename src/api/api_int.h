@@ -70,6 +70,8 @@ struct weft_ctx {
     Box *box;           /* being filled by this call */
     Handle live, shell; /* heads of rings */
     int nshell;
+    const struct Target *target; /* that the caller has chosen; NULL: this machine's */
+    struct Dev *dev;      /* made when first needed */
     struct Jit *jit;   /* made when first needed */
     JitStop stop;      /* of it and of those of tuning */
     struct Pool *pool; /* likewise */
@@ -219,6 +221,7 @@ typedef struct Variant {
     VariantKey key;
     const Lowered *lowered; /* NULL: there is no C text */
     struct JitModule *module;
+    struct DevModule *dev; /* instead, on a device */
     void **fn;              /* by phase */
     const char *how, *name; /* where it was found, and by what name in the cache */
     const char *why;        /* there is no machine code; NULL: there is */
@@ -320,14 +323,17 @@ bool api_is_right(const Prog *, const Env *, struct Pool *); /* NULL: by this th
 bool api_starts_rise(const Prog *, const Env *); /* the start arrays alone: all that shapes need */
 
 /* target.c */
-/* The name without its dialect: "avx2". */
+/* The name without its dialect: "avx2"; or "opencl". */
 static inline const char *target_name(const Target *target)
 {
-    return strchr(target->name, ':') + 1;
+    const char *colon = strchr(target->name, ':');
+
+    return colon != NULL ? colon + 1 : target->name;
 }
 const Target *api_target(weft_ctx *);                        /* throws for a bad WEFT_MAX_ISA */
 const Target *api_target_named(const char *name);            /* "c:avx2"; or NULL */
 const Target *api_find_target(weft_ctx *, const char *name); /* that, or "c"; throws */
+const Target *api_runs_here(weft_ctx *, const char *name); /* the same, if this machine runs it */
 const char *api_target_row(int i, const char **note);        /* all that are listed; or NULL */
 
 /* kernel.c: finds or makes the variant for this key; the first when it cannot be made. */
@@ -403,6 +409,7 @@ void api_balance(const Lowered *, const Env *, int phase, void *const *array,
 /* hold.c: how phases use arrays; which of them need not run again, by what the arrays are. */
 struct EmitKernel;
 typedef enum HoldKind { HOLD_CHANGES, HOLD_SAME, HOLD_OWN } HoldKind; /* OWN: a temporary */
+enum { HOLD_READS = 1, HOLD_WRITES = 2 };
 const uint8_t *hold_uses(Arena *, Prog *, const struct EmitKernel *);
 void hold_mark(const Lowered *, const HoldKind *, bool *kept);
 /* parts.c: what lower/split/reductions.c leaves to the plan; and the least work of a chunk of a

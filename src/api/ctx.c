@@ -3,6 +3,7 @@
  *
  * Contexts and handles: the way into the library and the way out of it with a status. */
 #include "api/api_int.h"
+#include "dev/dev.h"
 #include "jit/jit.h"
 #include "run/run.h"
 
@@ -96,6 +97,7 @@ void weft_ctx_free(weft_ctx *ctx)
     pool_free(ctx->pool);
     if (ctx->jit != NULL)
         jit_free(ctx->jit);
+    dev_close(ctx->dev);
     ctx->h.tag = TAG_FREED;
     ctx->os->alloc(ctx->os, ctx, 0);
 }
@@ -294,6 +296,15 @@ weft_status weft_ctx_threads(weft_ctx *context, int threads)
     API_ENTER(ctx);
     check_threads(ctx, threads, 0);
     set_pool(ctx, NULL, threads);
+    return api_leave(ctx);
+}
+
+weft_status weft_ctx_target(weft_ctx *context, const char *target)
+{
+    weft_ctx *ctx = api_ctx_of(context, TAG_CTX);
+
+    API_ENTER(ctx);
+    ctx->target = target == NULL || strcmp(target, "c") == 0 ? NULL : api_runs_here(ctx, target);
     return api_leave(ctx);
 }
 

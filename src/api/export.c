@@ -317,7 +317,7 @@ static void put_entry(const Export *x)
 }
 
 /* The program, each line after a star. */
-static void put_program(const Export *x)
+void export_put_program(const Export *x)
 {
     Text text = { .arena = &x->ctx->scratch };
 
@@ -372,7 +372,7 @@ static void put_heading(const Export *x)
     for (int i = 0; x->target->flag[i] != NULL; i++)
         text_f(x->out, " %s", x->target->flag[i]);
     text_str(x->out, " -ffp-contract=off ... -lm\n *\n");
-    put_program(x);
+    export_put_program(x);
     text_f(x->out,
            " *\n"
            " * %s runs it on the calling thread.  Its arguments are the sizes, then the arrays\n"
@@ -474,7 +474,12 @@ static const char *emit(weft_ctx *ctx, weft_prog *prog, const char *target, weft
                       x.info->phase[i].builds->name);
     name_arguments(&x, arena);
     export_list_members(&x);
-    if (part == WEFT_HEADER)
+    text_put(&out, "", 0);
+    if (x.target->dialect->one != NULL && part == WEFT_SOURCE)
+        export_put_device(&x, &functions);
+    else if (x.target->dialect->one != NULL)
+        ; /* no C calls them */
+    else if (part == WEFT_HEADER)
         put_header(&x);
     else
         put_source(&x, &functions);

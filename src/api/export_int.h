@@ -64,4 +64,9 @@ void export_put_map(const Export *, const Member *);
 void export_put_base(const Export *, const Member *);
 void export_put_conversions(const Export *); /* the functions that put_format calls */
 
+/* export.c: the program, each line after a star. */
+void export_put_program(const Export *);
+/* export_device.c: kernels of a device, as one text. */
+void export_put_device(const Export *, const Text *functions);
+
 #endif

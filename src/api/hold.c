@@ -7,8 +7,6 @@
 #include "api/api_int.h"
 #include "emit/emit.h"
 
-enum { USE_READS = 1, USE_WRITES = 2 };
-
 typedef struct Using { /* of one phase, by array */
     const EmitKernel *info;
     uint8_t *use;
@@ -24,15 +22,15 @@ static void note(const Using *u, const Buf *b, int how)
 static void note_cell(Expr *e, void *ctx)
 {
     if (e->op == OP_cell)
-        note(ctx, e->buf, USE_READS);
+        note(ctx, e->buf, HOLD_READS);
 }
 
 static void note_stores(const Using *u, const Node *n)
 {
     if (n->kind == N_STORE && n->out->op == OP_cell)
-        note(u, n->out->buf, USE_WRITES);
+        note(u, n->out->buf, HOLD_WRITES);
     for (int k = 0; k < n->nat; k++)
-        note(u, n->at[k].out->buf, USE_WRITES);
+        note(u, n->at[k].out->buf, HOLD_WRITES);
     for (int i = 0; i < n->nbody; i++)
         note_stores(u, n->body[i]);
 }
@@ -62,7 +60,7 @@ static bool stays(const Lowered *l, const HoldKind *kind, const bool *kept, int 
     bool same = kind[a] != HOLD_CHANGES;
 
     for (int i = 0; i < l->info->nphase && kind[a] == HOLD_OWN; i++)
-        same = same && (kept[i] || !(uses_of(l, i)[a] & USE_WRITES));
+        same = same && (kept[i] || !(uses_of(l, i)[a] & HOLD_WRITES));
     return same;
 }
 
@@ -72,7 +70,7 @@ static bool is_kept(const Lowered *l, const HoldKind *kind, const bool *kept, in
     bool good = true;
 
     for (int a = 0; a < l->info->narray && good; a++) {
-        if (use[a] & USE_WRITES)
+        if (use[a] & HOLD_WRITES)
             good = kind[a] == HOLD_OWN;
         if (use[a] != 0)
             good = good && stays(l, kind, kept, a);

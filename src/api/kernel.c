@@ -8,6 +8,8 @@
  * A kernel has variants, by what is known when it runs and not before, such as the types of
  * structure arrays.  Each is made when it is first needed, and kept. */
 #include "api/api_int.h"
+#include "api/device_int.h"
+#include "dev/dev.h"
 #include "emit/emit.h"
 #include "jit/jit.h"
 #include "lower/lower.h"
@@ -41,6 +43,12 @@ static void build(weft_kernel *k, Variant *v, JitReport *report)
     int n;
 
     v->lowered = kernel_lower(ctx, arena, k->body, &v->key, &source);
+    if (is_on_device(v->lowered->target)) {
+        v->dev = device_build(ctx, v->lowered, source.s);
+        v->how = "compiled";
+        v->name = "";
+        return;
+    }
     n = v->lowered->info->nphase;
     v->fn = arena_array(arena, n, sizeof *v->fn);
     v->module = jit_get(api_jit(ctx), &ctx->err,
@@ -87,6 +95,7 @@ static void build_or_fall_back(weft_kernel *k, Variant *v, JitReport *report)
         ctx->err.trap = outer;
         if (v->module != NULL)
             jit_release(v->module);
+        dev_module_free(v->dev);
         k->n--;
         err_jump(&ctx->err);
     }
@@ -248,9 +257,11 @@ static weft_kernel *new_kernel(weft_ctx *ctx, Body *body, const char *sched)
 
 void kernel_drop(weft_kernel *k)
 {
-    for (int i = 0; i < k->n; i++)
+    for (int i = 0; i < k->n; i++) {
         if (k->variant[i]->module != NULL)
             jit_release(k->variant[i]->module);
+        dev_module_free(k->variant[i]->dev);
+    }
     body_drop(k->body);
     box_drop(k->scheduled);
     box_drop(k->printed);

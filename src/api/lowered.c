@@ -45,6 +45,7 @@ static EmitPhase keep_phase(Prog *own, const EmitPhase *f)
     EmitPhase to = *f;
 
     to.name = copy_text(own->arena, f->name);
+    to.kernel = copy_text(own->arena, f->kernel);
     to.why = copy_text(own->arena, f->why);
     to.extent = f->extent == NULL ? NULL : ir_import(own, f->extent);
     to.balance = loop_same_buf(own, f->balance);

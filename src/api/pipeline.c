@@ -170,6 +170,7 @@ PLAIN(fuse_straight)
 PLAIN(combine)
 PLAIN(fuse_rows)
 PLAIN(cse)
+PLAIN(barriers)
 
 /* A row: the name; the stages that the pass takes and gives; the properties that it needs and
  * gives; flags; the kinds of target that run it; what it does.  `weft list passes` prints all of
@@ -185,7 +186,8 @@ enum {
     REORDERS = PASS_REORDERS,
     NONE = 0,
     CPU = 1 << KIND_CPU,
-    EVERY = CPU | 1 << KIND_WARP
+    WARP = 1 << KIND_WARP,
+    EVERY = CPU | WARP
 };
 #define ROW(name, from, to, needs, gives, flags, kinds, note, run)                           \
     {                                                                                        \
@@ -266,6 +268,8 @@ const Pass api_pass[] = {
         "add the rounding errors of sums over entries at their end", compensate),
     ROW("cse", LOOPS, LOOPS, FLAT | LANES, NONE, OPTIONAL, EVERY,
         "compute common subexpressions once", cse),
+    ROW("barriers", LOOPS, LOOPS, FLAT | LANES, NONE, REQUIRED, WARP,
+        "separate accesses of different lanes to one element", barriers),
     { .name = NULL },
 };
 #undef ROW

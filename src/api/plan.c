@@ -5,6 +5,7 @@
  * After that a run only looks up where the caller's arrays are.  A plan holds as long as sizes,
  * shapes and the content of structure arrays stay the same. */
 #include "api/api_int.h"
+#include "api/device_int.h"
 #include "emit/emit.h"
 #include "interp/interp.h"
 #include "lower/lower.h"
@@ -33,6 +34,8 @@ typedef struct Plan {
     Feed *feed;
     void **array; /* what the kernel gets */
     int64_t *size;
+    int64_t *length;  /* bytes, by array */
+    OnDevice *device; /* or NULL: its kernels run here */
     RunPhase *phase;
     RunPhase *again; /* those that run again when what is held has not changed, */
     int nagain;
@@ -94,11 +97,13 @@ static void feed_arrays(weft_args *args, Arena *arena, Plan *plan, const Lowered
     plan->narray = l->info->narray;
     plan->feed = arena_array(arena, plan->narray, sizeof *plan->feed);
     plan->array = arena_array(arena, plan->narray, sizeof *plan->array);
+    plan->length = arena_array(arena, plan->narray, sizeof *plan->length);
     for (int i = 0; i < plan->narray; i++) {
         const Buf *b = l->info->array[i];
         Array a = lower_array(arena, l->prog, env, b);
         Feed *f = &plan->feed[i];
 
+        plan->length[i] = b->kind == B_CONST ? 0 : a.n * ir_type[a.type].bytes;
         if (late_has(plan->late, b)) {
             *f = (Feed){ .arg = -1, .at = -1 };
             continue;
@@ -144,7 +149,8 @@ static void make_phases(Arena *arena, Plan *plan, const Env *env)
         *to = (RunPhase){ .n = f->parallel ? lower_value(arena, p, env, f->extent) : 1,
                           .serial = !f->parallel,
                           .grain = api_grain(arena, l, env, i) };
-        *(void **)&to->fn = plan->variant->fn[i];
+        if (plan->variant->fn != NULL)
+            *(void **)&to->fn = plan->variant->fn[i];
         if (f->parts != NULL)
             to->part = env->coord[f->parts->of->id][f->parts->of_k].data;
         api_balance(l, env, i, plan->array, to);
@@ -405,6 +411,7 @@ void plan_drop(weft_args *args)
         args->result = NULL;
     args->plan = NULL;
     run_free(args->h.ctx->os, plan->block);
+    device_free(plan->device);
     late_free(args->h.ctx->os, plan->late);
     box_drop(plan->box);
 }
@@ -507,6 +514,7 @@ static const Variant *find_variant(weft_kernel *k, weft_args *args, const Env *e
     int n = args->body->narg;
     const char *sched = k->sched;
     uint8_t *index = arena_alloc(&args->h.ctx->scratch, (size_t)n + 1);
+    bool device = k->variant[0]->dev != NULL;
 
     for (int i = 0; i < n; i++) {
         const Arg *a = &args->body->arg[i];
@@ -514,15 +522,15 @@ static const Variant *find_variant(weft_kernel *k, weft_args *args, const Env *e
         if ((a->kind == ARG_COORD || a->kind == ARG_START) && !is_too_long(a, api_place(env, a)))
             index[i] = api_place(env, a)->type == T_i32 ? T_i32 : 0;
     }
-    if (sched == NULL)
+    if (sched == NULL && !device)
         sched = api_tuned(args, env, threads);
-    if (sched == NULL)
+    if (sched == NULL && !device)
         sched = api_pick(args->h.ctx, args->body->prog, env, threads, k->busy >= COST_HOT);
     return kernel_variant(k, &(VariantKey){
                                  .index = index,
                                  .size = short_sizes(k, args, env, cold),
                                  .sched = sched,
-                                 .stride = find_strides(args),
+                                 .stride = device ? NULL : find_strides(args),
                              });
 }
 
@@ -548,6 +556,8 @@ static void fill(weft_kernel *k, Making *m)
     place_results(args, m->arena, env);
     plan->result = api_collect(args, m->arena, env);
     take_block(args->h.ctx, plan, args->plan);
+    if (plan->variant->dev != NULL)
+        plan->device = device_plan(args->h.ctx, m->arena, plan->variant, plan->length, plan->phase);
     plan->ns = now(args) - begin - waited;
 }
 
@@ -667,6 +677,26 @@ static void begin(weft_args *args, Plan *plan, Pool *pool, bool kept)
     }
 }
 
+static int64_t run_on_device(weft_args *args, Plan *plan, bool kept)
+{
+    weft_ctx *ctx = args->h.ctx;
+    DeviceArray *how = arena_array(&ctx->scratch, plan->narray, sizeof *how);
+
+    for (int i = 0; i < plan->narray; i++) {
+        const Feed *f = &plan->feed[i];
+        weft_role role = f->arg >= 0 ? args->body->arg[f->arg].role : WEFT_INPUT;
+
+        if (f->arg < 0)
+            how[i] = f->at >= 0 ? DEVICE_OWN : DEVICE_ONCE;
+        else if (role == WEFT_OUTPUT)
+            how[i] = DEVICE_OUTPUT;
+        else
+            how[i] = kept && args->bound[f->arg].held ? DEVICE_HELD : DEVICE_INPUT;
+    }
+    return device_run(ctx, plan->device, how, plan->array, plan->size, plan->phase,
+                      kept ? plan->kept : NULL);
+}
+
 static int64_t run_now(weft_args *args, Plan *plan, Pool *pool, bool kept)
 {
     int64_t fault;
@@ -674,8 +704,11 @@ static int64_t run_now(weft_args *args, Plan *plan, Pool *pool, bool kept)
     if (plan->late != NULL)
         return late_run(plan->late, args->h.ctx, pool);
     plan->warm = false;
-    fault = run_phases(pool, kept ? plan->again : plan->phase, kept ? plan->nagain : plan->nphase,
-                       plan->array, plan->size);
+    if (plan->device != NULL)
+        fault = run_on_device(args, plan, kept);
+    else
+        fault = run_phases(pool, kept ? plan->again : plan->phase,
+                           kept ? plan->nagain : plan->nphase, plan->array, plan->size);
     if (fault == 0 && args->nheld > 0) {
         if (!kept)
             mark_kept(args, plan);

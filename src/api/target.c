@@ -55,6 +55,13 @@ static const Target targets[] = {
       { VECTOR_LANES(32, 32), 96, VECTOR_CORE },
       TARGET_BY_NAME,
       { "-DWEFT_WARP=32", "-Wno-psabi" } },
+    { "opencl",
+      "every GPU with OpenCL 1.2 and 64-bit floats; a CPU by PoCL",
+      &emit_dialect_opencl,
+      KIND_WARP,
+      { VECTOR_LANES(32, 32), 96, VECTOR_CORE },
+      TARGET_BY_NAME,
+      { NULL } },
 };
 
 enum { NTARGET = sizeof targets / sizeof *targets };
@@ -129,6 +136,8 @@ const Target *api_target(weft_ctx *ctx)
     const Target *best = NULL;
     Text names = { .arena = &ctx->scratch };
 
+    if (ctx->target != NULL)
+        return ctx->target;
     for (int i = 0; i < NTARGET; i++) {
         bool named = capped && strcmp(target_name(&targets[i]), cap) == 0;
 
@@ -166,6 +175,15 @@ const Target *api_find_target(weft_ctx *ctx, const char *name)
     names_of(&names, false);
     err_throw(&ctx->err, ST_ARG, "there is no target %.40s; there is c, or c: and one of %s",
               name, names.s);
+}
+
+const Target *api_runs_here(weft_ctx *ctx, const char *name)
+{
+    const Target *target = api_find_target(ctx, name);
+
+    if (target->dialect->one == NULL && (!is_for_here(target) || !can_run(target)))
+        err_throw(&ctx->err, ST_ARG, "this machine does not run %s", name);
+    return target;
 }
 
 const char *api_target_row(int i, const char **note)

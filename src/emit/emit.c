@@ -4,6 +4,7 @@
  * Trees of flat loops to C, node by node: one function a phase. */
 #include "emit/emit_int.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* Blocks that are very deep are not indented any further: the text would grow with their square. */
@@ -206,6 +207,18 @@ static void put_target(Emit *o, Expr *out)
         emit_expr(o, out, L_PRODUCT);
 }
 
+/* Where lanes are threads, scalars are in all of them, and one stores. */
+static bool is_guarded(const Emit *o, const Expr *place)
+{
+    return o->warp && o->vector == NULL && place->op == OP_cell;
+}
+
+/* A fault of a store that one lane makes must not change the course of that lane alone. */
+static const char *fault_of(const Emit *o, const Expr *place)
+{
+    return is_guarded(o, place) ? "late" : "fault";
+}
+
 /* The element after the store: the value, or what the two give together.  max and min take their
  * first operand where they can: so the first of equals stays, and the first NaN. */
 static void put_combined(Emit *o, const Node *n, Type as)
@@ -237,13 +250,15 @@ static void put_combined(Emit *o, const Node *n, Type as)
             text_str(o->out, ", ");
             put_operand(o, n->value, as, L_SELECT, vector);
         }
-        text_str(o->out, checked ? ", &fault)" : ")");
+        text_f(o->out, checked ? ", &%s)" : ")", fault_of(o, n->out));
     }
 }
 
 static void put_stored(Emit *o, Expr *place)
 {
     emit_line(o);
+    if (is_guarded(o, place))
+        text_str(o->out, o->dialect->one);
     emit_place(o, place);
     text_str(o->out, " = ");
 }
@@ -256,7 +271,7 @@ static void emit_companion(Emit *o, const At *at)
     put_stored(o, at->out);
     text_str(o->out, narrow ? "weft_to_i32(" : "");
     emit_as(o, at->value, T_i64, L_SELECT);
-    text_str(o->out, narrow ? ", &fault);" : ";");
+    text_f(o->out, narrow ? ", &%s);" : ";", fault_of(o, at->out));
 }
 
 /* max= and min= with companions: they are of the value that stays, and the first to come stays. */
@@ -264,9 +279,12 @@ static void emit_winner(Emit *o, const Node *n)
 {
     Type as = (Type)ir_type[n->out->buf->type].value;
     const At *mark = loop_mark(n);
+    bool warp = o->warp;
 
     emit_line(o);
-    text_f(o->out, "{ const %s best = ", emit_ctype(o, as));
+    text_f(o->out, "%s{ const %s best = ", is_guarded(o, n->out) ? o->dialect->one : "",
+           emit_ctype(o, as));
+    o->warp = false;
     emit_as(o, n->value, as, L_SELECT);
     text_char(o->out, ';');
     emit_line(o);
@@ -284,6 +302,7 @@ static void emit_winner(Emit *o, const Node *n)
     for (int k = 0; k < n->nat; k++)
         emit_companion(o, &n->at[k]);
     o->indent--;
+    o->warp = warp;
     emit_line(o);
     text_str(o->out, "} }");
 }
@@ -355,9 +374,10 @@ static void put_store(Emit *o, const Node *n)
         text_str(o->out, ", weft_mask");
     else if (vector && fills_lines(o, n, t))
         emit_pays(o, n);
-    text_str(o->out, whole                                              ? ", &fault);"
-                     : half || vector || (o->folds && o->masked) ? ");"
-                                                                        : ";");
+    if (whole)
+        text_f(o->out, ", &%s);", fault_of(o, n->out));
+    else
+        text_str(o->out, half || vector || (o->folds && o->masked) ? ");" : ";");
     for (int k = 0; k < n->nat; k++)
         emit_companion(o, &n->at[k]);
 }
@@ -405,6 +425,12 @@ void emit_node(Emit *o, const Node *n)
         break;
     case N_INSERT: emit_insert(o, n); break;
     case N_AHEAD: emit_ahead(o, n); break;
+    case N_BARRIER:
+        if (o->dialect->barrier == NULL)
+            break;
+        emit_line(o);
+        text_str(o->out, o->dialect->barrier);
+        break;
     }
 }
 
@@ -461,16 +487,31 @@ static void declare_near(Expr *e, void *ctx)
         text_f(o->out, "\n    int64_t near%u = 0;", (unsigned)e->id);
 }
 
-/* Arrays that iterations have are the function's own, at the end of its list of arrays. */
-static void put_work(Emit *o)
+enum { LIMIT_ALIGN = 64 }; /* of an array in scratch memory: every type of elements fits */
+
+/* An array of an iteration: the function's own, or a piece of the scratch memory of its unit. */
+static void put_room(Emit *o, int place, const Buf *b, int number, EmitPhase *f)
+{
+    text_f(o->out, "\n    weft_own[%d] = ", place);
+    if (o->dialect->work == NULL) {
+        text_f(o->out, "weft_room_%d;", number);
+        return;
+    }
+    text_f(o->out, "%s%lld%s;", o->dialect->work, (long long)f->work, o->dialect->work_end);
+    f->work += ir_const_total(b->full[b->nfull - 1]) * ir_type[b->type].bytes + LIMIT_ALIGN - 1;
+    f->work -= f->work % LIMIT_ALIGN;
+}
+
+/* Arrays that iterations have stand at the end of the function's list of arrays. */
+static void put_work(Emit *o, EmitPhase *f)
 {
     const Places *own = &o->phase_stored.work;
     int n = o->k->narray;
 
     if (own->n == 0)
         return;
-    text_f(o->out, "\n    void *weft_own[%d];", n + o->nwork);
-    for (int i = 0; i < own->n; i++) {
+    text_f(o->out, "\n    %sweft_own[%d];", o->dialect->pointer, n + o->nwork);
+    for (int i = 0; i < own->n && o->dialect->work == NULL; i++) {
         const Buf *b = o->work[own->at[i]];
 
         text_f(o->out, "\n    %s%s weft_room_%d[%lld];", o->dialect->own, emit_ctype(o, b->type),
@@ -480,8 +521,17 @@ static void put_work(Emit *o)
         text_f(o->out, "\n    for (int i = 0; i < %d; i++)\n        weft_own[i] = weft_array[i];",
                n);
     for (int i = 0; i < own->n; i++)
-        text_f(o->out, "\n    weft_own[%d] = weft_room_%d;", n + own->at[i], own->at[i]);
+        put_room(o, n + own->at[i], o->work[own->at[i]], own->at[i], f);
     text_str(o->out, "\n    weft_array = weft_own;");
+}
+
+static bool has_lanes(const Node *n)
+{
+    bool has = n->kind == N_FOR && n->lanes > 1;
+
+    for (int i = 0; i < n->nbody && !has; i++)
+        has = has_lanes(n->body[i]);
+    return has;
 }
 
 static void emit_phase(Emit *o, Node *n, int i)
@@ -504,6 +554,9 @@ static void emit_phase(Emit *o, Node *n, int i)
     note_names(o, n, &(Around){ 0 });
     o->phase = n;
     o->parts = &parts;
+    f->lanes = has_lanes(n);
+    f->step = n->lanes > 1 ? n->lanes * (n->regs > 1 ? n->regs : 1) : 1;
+    o->warp = f->lanes && o->dialect->one != NULL;
     if (f->parallel) {
         f->extent = n->hi;
         f->balance = loop_balance(n);
@@ -517,13 +570,14 @@ static void emit_phase(Emit *o, Node *n, int i)
     emit_nodes(o, once ? n->body : &n, once ? n->nbody : 1);
     emit_close(o, &fn);
     text_put(o->out, parts.s, parts.n);
-    text_f(o->out, "\n\n/* %s */\n%s%s%s\n{\n    int64_t fault = 0;",
-           n->label != NULL ? n->label : "", o->dialect->entry, f->name, o->dialect->entry_args);
-    put_work(o);
+    text_f(o->out, "\n\n/* %s */\n%s%s%s\n{\n    int64_t fault = 0%s;",
+           n->label != NULL ? n->label : "", o->dialect->entry, f->name, o->dialect->entry_args,
+           o->warp ? ", late = 0" : "");
+    put_work(o, f);
     emit_body(o, o->out, &fn, &n, 1);
     if (has_stream(n)) /* whoever waits for the phase reads what it stored */
         text_str(o->out, "\n    WEFT_FENCE;");
-    text_str(o->out, "\n    return fault;\n}");
+    text_f(o->out, "\n    return %s;\n}", o->warp ? "fault != 0 ? fault : late" : "fault");
 }
 
 static void see_function(Expr *e, void *ctx)
@@ -541,9 +595,38 @@ static void put_headers(Emit *o, Node *const *phase, int n)
         builds = builds || loop_builds(phase[i]) != NULL;
     }
     if (calls)
-        text_f(o->out, "\n%s", emit_elementary_h);
+        text_f(o->out, "\n%s", o->dialect->elementary);
     if (builds)
         text_f(o->out, "\n%s", emit_set_h);
+}
+
+/* Where lanes are threads, each phase is also a kernel: all arrays, then what prelude names. */
+static void put_kernel(Emit *o, EmitPhase *f, int i)
+{
+    Text name = { .arena = o->p->arena };
+    int n = 0;
+
+    text_f(&name, "%s_kernel_%d", o->prefix, i);
+    f->kernel = name.s;
+    text_f(o->out, "\n\nWEFT_KERNEL %s(", f->kernel);
+    for (int k = 0; k < o->k->narray; k++)
+        if (o->k->array[k]->kind != B_CONST)
+            text_f(o->out, "WEFT_POINTER(%d), ", k);
+    text_f(o->out, "WEFT_LAUNCH)\n{\n    WEFT_POINTERS(%d) = {", o->k->narray + 1);
+    for (int k = 0; k < o->k->narray; k++, n++)
+        if (o->k->array[k]->kind == B_CONST)
+            text_f(o->out, "%s0,", n % 12 == 0 ? "\n        " : " ");
+        else
+            text_f(o->out, "%sweft_p%d,", n % 12 == 0 ? "\n        " : " ", k);
+    text_f(o->out, " 0\n    };\n    WEFT_%s_LEVEL(%s)\n}", f->lanes ? "WARP" : "THREAD", f->name);
+}
+
+static void put_kernels(Emit *o)
+{
+    text_f(o->out, "\n\n#undef weft_launch\n#define weft_launch %s_launch\nWEFT_LAUNCH_OF(%d)",
+           o->prefix, o->p->nsize + o->k->ncount + 1);
+    for (int i = 0; i < o->k->nphase; i++)
+        put_kernel(o, &o->k->phase[i], i);
 }
 
 EmitKernel *emit_functions(Text *out, const Dialect *dialect, Prog *p, Node *const *phase, int n,
@@ -561,7 +644,9 @@ EmitKernel *emit_functions_cut(Text *out, const Dialect *dialect, Prog *p, Node 
                .out = out,
                .k = k,
                .prefix = prefix,
-               .most = most > 0 ? most : p->policy.function_lines,
+               .most = dialect->one != NULL ? INT_MAX /* threads inline all of it */
+                       : most > 0           ? most
+                                            : p->policy.function_lines,
                .regs = 1 };
     Finders f = { .o = &o };
     Memo again = { 0 };
@@ -584,6 +669,8 @@ EmitKernel *emit_functions_cut(Text *out, const Dialect *dialect, Prog *p, Node 
     emit_stride_functions(&o, phase, n);
     for (int i = 0; i < n; i++)
         emit_phase(&o, phase[i], i);
+    if (dialect->one != NULL)
+        put_kernels(&o);
     text_char(out, '\n');
     return k;
 }

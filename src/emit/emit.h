@@ -15,16 +15,30 @@ typedef struct Dialect {
     const char *array;         /* between the type of an array that is passed and its name */
     const char *constant;      /* before the type of a table of constants */
     const char *own;           /* before that of an array which an iteration has */
+    const char *pointer;       /* the type of an address in a list of arrays */
     const char *entry, *entry_args; /* around the name of the function of a phase, */
     const char *part, *part_args;   /* and of a part of one */
-    const char *prefetch, *near, *far; /* around an element: for the first cache, the second */
+    /* Around an element: for the first cache, the second; NULL: there are no hints. */
+    const char *prefetch, *near, *far;
+    const char *function, *inlined;    /* before a function that searches */
+    const char *pass;                  /* what each call of one begins with */
+    const char *elementary;            /* functions of floats, where the prelude has none */
+    const char *negate;                /* before a condition of lanes */
+    /* Lanes that are threads of their own; NULL: a vector is one thread's. */
+    const char *one;             /* before a store of a scalar, which one lane makes */
+    const char *barrier;         /* where lanes meet */
+    const char *work, *work_end; /* around the place of an array in the scratch memory of a unit */
     const char *guard[3]; /* an error for other registers, around f32 bytes and a target's name */
 } Dialect;
-extern const Dialect emit_dialect_c;
+extern const Dialect emit_dialect_c, emit_dialect_opencl;
 
 typedef struct EmitPhase {
     const char *name; /* of the function, a RunPhaseFn: (arrays, sizes, begin, end, scratch) */
     bool parallel;    /* its range is 0..extent of the outermost loop; else 0..1 */
+    const char *kernel; /* the name of the kernel around it, where lanes are threads */
+    bool lanes;       /* it has vector loops: where lanes are threads, a warp runs it */
+    int step;         /* iterations that are worth a call: as many as the registers take */
+    int64_t work;     /* bytes of scratch memory of a call; of dialects with `work` */
     Expr *extent;
     Buf *balance; /* start array that weighs the range; or NULL */
     Buf *parts;   /* array of the part of each iteration, which is not cut; or NULL */
@@ -61,6 +75,7 @@ EmitKernel *emit_functions_cut(Text *, const Dialect *, Prog *, Node *const *pha
 EmitKernel *emit_text(Text *, const Dialect *, Prog *, Node *const *phase, int n,
                       const char *heading);
 
+extern const char emit_gpu_h[];  /* the header of kernels whose lanes are threads */
 extern const char emit_simd_h[]; /* the header of vector types that the text begins with */
 /* Functions of floats, and sets: emit_functions prints them where they are needed. */
 extern const char emit_elementary_h[], emit_set_h[];

@@ -201,8 +201,7 @@ static void put_logic(Emit *o, Expr *e)
 /* The function gets the arrays and sizes too: what it reads is its own affair. */
 static void put_find(Emit *o, Expr *e)
 {
-    text_f(o->out, "%s_%s_%s(weft_array, weft_size", o->prefix, loop_find_word[e->k],
-           e->axis->name);
+    text_f(o->out, "%s_%s_%s%s", o->prefix, loop_find_word[e->k], e->axis->name, o->dialect->pass);
     if (e->k == FIND_NEAR)
         text_f(o->out, ", &near%u", (unsigned)e->id);
     for (int i = 0; i < e->nargs; i++) {
@@ -309,7 +308,7 @@ static void put_op(Emit *o, Expr *e)
     case OP_and:
     case OP_or: put_logic(o, e); break;
     case OP_not:
-        text_char(o->out, emit_is_vector(o, e) ? '~' : '!');
+        text_str(o->out, emit_is_vector(o, e) ? o->dialect->negate : "!");
         emit_expr(o, e->arg[0], L_PRIMARY);
         break;
     case OP_f32:

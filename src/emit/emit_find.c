@@ -121,8 +121,9 @@ static void put(Emit *o, const char *before, Expr *e, const char *after)
 
 static void head(Emit *o, const Search *s, FindHow how)
 {
-    text_f(o->out, "\n\nstatic %sint64_t %s_%s_%s(WEFT_DATA, ", how == FIND_NEAR ? "inline " : "",
-           o->prefix, loop_find_word[how], s->axis->name);
+    text_f(o->out, "\n\n%sint64_t %s_%s_%s(WEFT_DATA, ",
+           how == FIND_NEAR ? o->dialect->inlined : o->dialect->function, o->prefix,
+           loop_find_word[how], s->axis->name);
     text_f(o->out, "%sint64_t v_lo, int64_t v_hi", how == FIND_NEAR ? "int64_t *near, " : "");
     for (int k = 0; k < s->axis->ncoord; k++)
         text_f(o->out, ", int64_t v_key%d", k);

@@ -58,6 +58,7 @@ typedef struct Emit {
     int inner;           /* loops inside the vector loop, around what is written */
     const Node **carried; /* sums over lanes whose registers loops around share */
     int ncarried, cap_carried;
+    bool warp;           /* the phase runs in lanes that are threads */
     bool folds;          /* lanes add to what is being stored to */
     bool masked;         /* only the first lanes count: weft_mask tells which */
     Memo lanes;          /* whether an expression differs from lane to lane */

@@ -373,8 +373,8 @@ static void put_function(Parts *s)
     emit_body(o, o->parts, &f, s->node + at->from, at->to - at->from);
     text_str(o->parts, "\n    return fault;\n}");
     emit_line(o);
-    text_f(o->out, "if (fault == 0) fault = %s_part_%d(weft_array, weft_size, &live_%d);",
-           o->prefix, number, s->number);
+    text_f(o->out, "if (fault == 0) fault = %s_part_%d%s, &live_%d);", o->prefix, number,
+           o->dialect->pass, s->number);
     emit_line(o);
     text_str(o->out, "if (fault != 0) return fault;");
 }

@@ -175,7 +175,8 @@ static Strides *strides_of(Emit *o, const Node *loop)
 
 void emit_strides_on(Emit *o, const Node *loop)
 {
-    bool plain = o->regs > 1 || emit_is_long(o, loop->body, loop->nbody);
+    bool apart = o->dialect->one != NULL; /* lanes load and store their own elements */
+    bool plain = apart || o->regs > 1 || emit_is_long(o, loop->body, loop->nbody);
 
     o->strides = plain ? NULL : strides_of(o, loop);
 }
@@ -573,6 +574,6 @@ void emit_stride_functions(Emit *o, Node *const *phase, int n)
     Written *w = arena_alloc(o->p->arena, sizeof *w);
 
     *w = (Written){ 0 };
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n && o->dialect->one == NULL; i++)
         functions_below(o, phase[i], w);
 }

@@ -409,7 +409,8 @@ void emit_ahead(Emit *o, const Node *n)
     int bytes = ir_type[n->out->buf->type].bytes * (o->step > 0 ? o->step : 1);
     int regs = CACHE_LINE / bytes;
 
-    for (o->reg = 0; o->reg<o->regs; o->reg += regs> 0 ? regs : 1) {
+    for (o->reg = 0; o->reg < o->regs && o->dialect->prefetch != NULL;
+         o->reg += regs > 0 ? regs : 1) {
         emit_line(o);
         text_str(o->out, o->dialect->prefetch);
         emit_place(o, n->out);

@@ -540,6 +540,7 @@ static void run_node(Loops *r, const Node *n)
         for (int i = 0; i < n->out->nargs; i++)
             eval(r, n->out->arg[i]);
         break;
+    case N_BARRIER: break; /* it runs lanes one after the other */
     }
 }
 

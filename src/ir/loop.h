@@ -19,7 +19,8 @@ typedef enum NodeKind {
     N_BUILD, /* body inserts the entries of a built axis: below position lo of its parent, or, when
               * lo is NULL, all of them */
     N_INSERT, /* value into the axis of the build around it: its key */
-    N_AHEAD   /* out will be wanted soon: a hint, which reads nothing */
+    N_AHEAD,  /* out will be wanted soon: a hint, which reads nothing */
+    N_BARRIER /* lanes that are threads wait here for each other, and see each other's stores */
 } NodeKind;
 
 typedef enum ForKind { FOR_SERIAL, FOR_PARALLEL, FOR_VECTOR } ForKind;

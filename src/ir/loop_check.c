@@ -467,6 +467,7 @@ static void check_node(Check *c, const Node *n)
         for (int i = 0; i < n->out->nargs; i++)
             check_expr(c, n->out->arg[i]);
         break;
+    case N_BARRIER: break;
     }
 }
 

@@ -440,6 +440,18 @@ static bool ahead_of(Parser *s, Node *n)
     return true;
 }
 
+/* "barrier"; false: there is none here. */
+static bool barrier(Parser *s, Node *n)
+{
+    Lex ahead;
+
+    if (!parse_is(s, "barrier") || after_name(s, &ahead) != TOK_NEWLINE)
+        return false;
+    parse_take(s, TOK_NAME);
+    n->kind = N_BARRIER;
+    return true;
+}
+
 /* "stream" store ["if" cond]; false: there is none here. */
 static bool streamed(Parser *s, Node *n)
 {
@@ -465,7 +477,7 @@ static bool single(Parser *s, Node *n)
         checked(s, n);
     } else if (parse_take_word(s, "let") || parse_take_word(s, "reg")) {
         node = let(s, n);
-    } else if (insert(s, n) || ahead_of(s, n) || streamed(s, n)) {
+    } else if (insert(s, n) || ahead_of(s, n) || streamed(s, n) || barrier(s, n)) {
         node = true;
     } else if (s->lex.tok == TOK_NAME) {
         store(s, n);

@@ -315,6 +315,7 @@ static void print_node(Tree *t, const Node *n, const char *label)
         print_target(t, n->far ? "ahead far " : "ahead ", n->out);
         text_char(t->o.out, '\n');
         break;
+    case N_BARRIER: text_str(t->o.out, "barrier\n"); break;
     case N_BUILD: print_build(t, n, label); break;
     case N_INSERT:
         text_f(t->o.out, "%s |= ", n->axis->name);

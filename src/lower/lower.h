@@ -157,8 +157,11 @@ void lower_jam(Kernel *);
 
 /* compensate.c: the rounding errors of sums over entries are summed beside them. */
 void lower_compensate(Kernel *, const VectorUnit *);
+/* levels/barriers.c: a barrier between accesses of one element by different lanes, for machines
+ * whose lanes are threads. */
+void lower_barriers(Kernel *);
 /* cse.c: common subexpressions, and values that an innermost loop does not change, are computed
- * once.  The last pass. */
+ * once. */
 void lower_cse(Kernel *);
 
 /* ---- For plans and launches. */

@@ -63,7 +63,7 @@ err "--schedule wants a text after it"
 try "a refused step is an error" 1 weft run spmm.weft -t c --schedule "parallel c.k" $data
 err "parallel c.k: only the outermost loop of a phase can be parallel"
 try "print after the first step" 0 weft print --after 1 --schedule "$steps" spmm.weft
-out "for k1 in 0..2 as k.1"
+out "for k1 in 0..2 within tiles(K, 2)[k0] as k.1"
 try "print after a step" 0 weft print --after reorder --schedule "$steps" spmm.weft
 out "phase c scheduled for i in"
 try "print after the last step" 0 weft print --after vectorize --schedule "$steps" spmm.weft

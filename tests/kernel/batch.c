@@ -28,52 +28,56 @@ const Toolchain toolchains[] = {
       NULL,
       { "-O0", AVX2 NULL },
       AVX2_LANES,
-      5 },
-    { "clang", "clang, which compiles faster", "clang", { "-O0", AVX2 NULL }, AVX2_LANES, 65 },
+      5, false },
+    { "clang", "clang, which compiles faster", "clang", { "-O0", AVX2 NULL }, AVX2_LANES, 65, false },
     { "plain",
       "clang, no vectors but those that every CPU has",
       "clang",
       { "-O0", NULL },
       { 4, 2 },
-      10 },
+      10, false },
     { "wide",
       "clang, AVX-512",
       "clang",
       { "-O0", "-mavx512f", "-mavx512vl", "-mavx512dq", "-mavx512bw", "-mfma", "-mf16c", NULL },
       { 16, 8 },
-      10 },
+      10, false },
     { "fast",
       "optimized for this CPU",
       NULL,
       { "-O3", "-march=native", NULL },
       { NATIVE },
-      0 },
-    { "scalar", "clang, no vectors", "clang", { "-O0", NULL }, { 1, 1 }, 5 },
+      0, false },
+    { "scalar", "clang, no vectors", "clang", { "-O0", NULL }, { 1, 1 }, 5, false },
     { "halves",
       "clang, the lanes of AVX-512 in two registers of AVX2",
       "clang",
       { "-O0", "-Wno-psabi", "-DWEFT_HALVES", "-mavx2", "-mfma", NULL },
       { 16, 8 },
-      5 },
+      5, false },
     { "warp",
       "clang, 32 lanes of every type: the lanes of c:warp",
       "clang",
       { "-O0", "-Wno-psabi", "-DWEFT_WARP=32", NULL },
       { 32, 32 },
-      10 },
+      10, false },
+    { .name = "device",
+      .what = "an OpenCL device; PoCL is one",
+      .lanes = { 32, 32 },
+      .device = true },
     { "sanitize",
       "under sanitizers",
       NULL,
       { "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", NULL },
       { 4, 2 },
-      0 },
+      0, false },
     { "race",
       "under the thread sanitizer",
       NULL,
       { "-O1", "-fsanitize=thread", NULL },
       { 4, 2 },
-      0 },
-    { NULL, NULL, NULL, { NULL }, { 0 }, 0 },
+      0, false },
+    { NULL, NULL, NULL, { NULL }, { 0 }, 0, false },
 };
 
 const Toolchain *toolchain_find(const char *name)
@@ -185,6 +189,8 @@ bool toolchain_here(const Toolchain *t)
 {
     const char *argv[] = { compiler_of(t), "--version", NULL };
 
+    if (t->device)
+        return device_here();
     return has_cpu(t) && run_compiler((char *const *)argv, "/dev/null") == 0;
 }
 
@@ -217,6 +223,10 @@ Batch batch_load(Arena *a, const Toolchain *t, const Subjects *all)
     char dir[] = "/tmp/weft-kernel-XXXXXX", source[64], lib[64], log[64];
     Batch b = { 0 };
 
+    if (t->device) {
+        device_load(a, &b, all);
+        return b;
+    }
     if (mkdtemp(dir) == NULL)
         err_throw(a->err, ST_IO, "no temporary folder");
     snprintf(source, sizeof source, "%s/k.c", dir);
@@ -243,4 +253,5 @@ void batch_close(Batch *b)
 {
     if (b->lib != NULL)
         dlclose(b->lib);
+    device_close(b);
 }

@@ -206,6 +206,12 @@ static int64_t run_phase(Exec *x, int i)
     int ncut = 0;
     PhaseFn *fn;
 
+    if (x->batch->device != NULL) {
+        const int64_t *part = f->parts == NULL ? NULL
+                                               : x->env->coord[f->parts->of->id][f->parts->of_k].data;
+
+        return device_phase(x->batch, x->s, i, n, part, x->array, x->size);
+    }
     *(void **)&fn = dlsym(x->batch->lib, f->name);
     for (int64_t at = 0; at < n && ncut < 62; at += ncut)
         cut[ncut++] = at;
@@ -461,7 +467,7 @@ const char *execute(Arena *a, const Batch *b, const Subject *s)
     bad = x.bad != NULL ? x.bad : check_intact(&x);
     if (bad == NULL)
         bad = check_result(&x, fault);
-    if (bad == NULL && !builds(s->kernel))
+    if (bad == NULL && !builds(s->kernel) && b->device == NULL)
         bad = threads_agree(a, b, s, x.env, x.size, x.array, fault);
     for (int i = 0; i < s->kernel->narray; i++)
         drop_array(&x, i);

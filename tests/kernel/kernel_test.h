@@ -53,10 +53,12 @@ typedef struct Subject { /* a program with its arrays, and what becomes of it */
     EmitKernel *kernel; /* NULL: only the interpreter runs it, */
     const char *why;    /* for this reason */
     const char *source;
+    int first; /* on a device: the number of its first kernel */
 } Subject;
 
 typedef struct Subjects {
     VectorUnit unit; /* its registers: as each subject draws them */
+    bool device;     /* lanes are threads */
     Rewrite *plant; /* a defect, for all expressions; or NULL */
     Subject *s;
     int n, cap;
@@ -82,6 +84,7 @@ typedef struct Toolchain {
     const char *flag[8]; /* ends in NULL */
     int lanes[2];        /* of f32 and f64; see toolchain_unit */
     int share;           /* random programs of the suite, in hundredths of test_scale(10000) */
+    bool device;         /* kernels run on an OpenCL device */
 } Toolchain;
 extern const Toolchain toolchains[];                  /* ends in a NULL name */
 const Toolchain *toolchain_find(const char *name); /* NULL: none */
@@ -90,10 +93,20 @@ bool toolchain_here(const Toolchain *);            /* the CPU and the compiler a
 
 typedef struct Batch {
     void *lib;
+    struct DevModule *device; /* or NULL */
     char message[4000]; /* of the compiler: what it has to say is a failure */
 } Batch;
 Batch batch_load(Arena *, const Toolchain *, const Subjects *);
 void batch_close(Batch *);
+
+/* device.c: kernels on an OpenCL device. */
+bool device_here(void);
+const char *device_plant(int i); /* defect i for the texts to come: its name; NULL: there is none */
+void device_load(Arena *, Batch *, const Subjects *); /* throws */
+void device_close(Batch *);
+/* Runs a phase on copies of the arrays, which then are what it made of them.  0, or a fault. */
+int64_t device_phase(const Batch *, const Subject *, int phase, int64_t n, const int64_t *part,
+                     const Array *, const int64_t *size);
 
 /* execute.c: runs a subject's kernel on copies of its arrays.  NULL, or what is wrong. */
 const char *execute(Arena *, const Batch *, const Subject *);

@@ -21,6 +21,7 @@ static const char usage[] =
     "weft_kernel variants FILE...          the same for every target of the suite\n"
     "weft_kernel emitted SHARE FILE...     what `weft emit` prints, compiled alone: one of SHARE\n"
     "                                      combinations with formats and schedules\n"
+    "weft_kernel plants N SEED [NAME]      planted defects of the prelude of devices are found\n"
     "weft_kernel selftest                  planted defects are found\n"
     "targets:\n";
 
@@ -134,7 +135,7 @@ static void check_batch(Arena *a, Tally *t, const Toolchain *target, const Subje
         t->failed++;
     }
     start = now();
-    for (int i = 0; i < all->n && b.lib != NULL; i++)
+    for (int i = 0; i < all->n && (b.lib != NULL || b.device != NULL); i++)
         check_subject(a, t, &b, &all->s[i]);
     t->running += now() - start;
     batch_close(&b);
@@ -161,7 +162,7 @@ static void one_batch(Tally *t, const Toolchain *target, Fill *fill, const void 
 {
     Arena a;
     Err err = { 0 };
-    Subjects all = { .unit = toolchain_unit(target) };
+    Subjects all = { .unit = toolchain_unit(target), .device = target->device };
     double start = now();
 
     arena_init(&a, &os_libc, &err);
@@ -261,6 +262,29 @@ static void run_defects(Tally *t, const Toolchain *target)
     arena_free(&a);
 }
 
+/* Each defect of the prelude of devices has to be found by a run of some programs; NAME: that one
+ * alone, whose failures count as those of any run. */
+static void run_plants(Tally *t, const char *only, int64_t n, uint64_t seed)
+{
+    const Toolchain *target = toolchain_find("device");
+    const char *name;
+
+    for (int i = 0; (name = device_plant(i)) != NULL; i++) {
+        Tally found = { .failed = only == NULL ? 10 : 0 }; /* 10: says nothing of them */
+
+        if (only != NULL && strcmp(only, name) != 0)
+            continue;
+        run(&found, target, n, seed, (int)n);
+        if (only != NULL) {
+            *t = found;
+            return;
+        }
+        printf("%-8s %s\n", name, found.failed > 10 ? "is found" : "is NOT FOUND");
+        t->passed += found.failed > 10;
+        t->failed += found.failed <= 10;
+    }
+}
+
 static void show(uint64_t seed)
 {
     Arena a;
@@ -297,6 +321,9 @@ static bool dispatch(Tally *t, int argc, char **argv)
         run_variants(t, argv + 2, argc - 2);
     } else if (strcmp(mode, "emitted") == 0 && argc > 3) {
         run_emitted(t, (int)number(argc, argv, 2, 1), argv + 3, argc - 3);
+    } else if (strcmp(mode, "plants") == 0) {
+        run_plants(t, argc > 4 ? argv[4] : NULL, number(argc, argv, 2, 20),
+                   (uint64_t)number(argc, argv, 3, (int64_t)test_seed()));
     } else if (strcmp(mode, "selftest") == 0) {
         run_defects(t, toolchain_find("cc"));
     } else {
@@ -315,6 +342,11 @@ int main(int argc, char **argv)
     crash_watch(on_crash);
     if (argc > 2 && strcmp(argv[1], "show") == 0) {
         show((uint64_t)number(argc, argv, 2, 1));
+        return 0;
+    }
+    if (argc > 4 && strcmp(argv[1], "run") == 0 && strcmp(argv[4], "device") == 0 &&
+        !device_here()) {
+        printf("skipped: kernels on a device: OpenCL has none here\n0 passed, 0 failed\n");
         return 0;
     }
     if (!dispatch(&t, argc, argv))

@@ -19,10 +19,11 @@ jit     : base
 io      : base
 geom    : base
 run     : base jit
+dev     : base
 tune    : base ir format sched cost
 ops     : base ir format
 o3      : base ir
-api     : base ir format grad sched emit interp cost lower jit io geom run tune ops o3 weft.h
+api     : base ir format grad sched emit interp cost lower jit dev io geom run tune ops o3 weft.h
 '
 
 declare -A may=()

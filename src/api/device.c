@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * Kernels on a device.  A plan has a copy of each array in the memory of the device: structure is
+ * written once, inputs before each run, results are read back after it, temporaries stay there.
+ * Each phase is one launch.  Its units of work are iterations, as many as lanes take at once, or
+ * the chunks of a plan; a warp runs a unit of a phase with vector loops, a thread one of the
+ * others. */
+#include "api/api_int.h"
+#include "api/device_int.h"
+#include "dev/dev.h"
+#include "emit/emit.h"
+#include "run/run.h"
+
+#include <string.h>
+
+enum {
+    MOST_GROUPS = 4096,          /* of a launch: each has several units */
+    THREADS = 64,                /* of a group without lanes */
+    LIMIT_SCRATCH = 1 << 28,     /* bytes of scratch memory of a launch */
+    LIMIT_ARRAYS = 96            /* of a kernel: OpenCL passes 1,024 bytes */
+};
+
+struct OnDevice {
+    Dev *dev;
+    DevModule *module;
+    const Lowered *l; /* the kernel's: to be used in runs only */
+    int narray, nphase;
+    void **memory;   /* by array */
+    int64_t *bytes;  /* by array */
+    void **unit;     /* by phase: where units begin; NULL: after each `step` iterations */
+    int64_t *units;  /* by phase */
+    void *scratch, *fault;
+    bool filled; /* structure has been written */
+};
+
+Dev *api_device(weft_ctx *ctx)
+{
+    if (ctx->dev == NULL)
+        ctx->dev = dev_open_opencl(ctx->os, &ctx->err);
+    return ctx->dev;
+}
+
+struct DevModule *device_build(weft_ctx *ctx, const Lowered *l, const char *source)
+{
+    const EmitKernel *info = l->info;
+    const char **name = arena_array(&ctx->scratch, info->nphase, sizeof *name);
+    Text text = { .arena = &ctx->scratch };
+
+    for (int i = 0; i < info->nphase; i++) {
+        if (info->phase[i].builds != NULL)
+            err_throw(&ctx->err, ST_LIMIT,
+                      "%s is a built axis, and a device does not build structure; run the program "
+                      "that builds it with -t c, and bind the result to one that reads it",
+                      info->phase[i].builds->name);
+        name[i] = info->phase[i].kernel;
+    }
+    if (info->narray > LIMIT_ARRAYS)
+        err_throw(&ctx->err, ST_LIMIT, "%d arrays: a kernel on a device has at most %d",
+                  info->narray, LIMIT_ARRAYS);
+    text_f(&text, "#define WEFT_LANES %d\n%s", lanes_of(&l->target->unit, T_f32), source);
+    return dev_build(api_device(ctx), &ctx->err, text.s, name, info->nphase);
+}
+
+void device_free(OnDevice *d)
+{
+    if (d == NULL)
+        return;
+    for (int i = 0; i < d->narray; i++)
+        dev_free(d->dev, d->memory[i]);
+    for (int i = 0; i < d->nphase; i++)
+        dev_free(d->dev, d->unit[i]);
+    dev_free(d->dev, d->scratch);
+    dev_free(d->dev, d->fault);
+}
+
+static int64_t lanes_in(const OnDevice *d)
+{
+    return lanes_of(&d->l->target->unit, T_f32);
+}
+
+static int64_t groups_of(const OnDevice *d, int phase)
+{
+    const EmitPhase *f = &d->l->info->phase[phase];
+    int64_t threads = f->lanes ? 1 : THREADS, n = (d->units[phase] + threads - 1) / threads;
+    int64_t room = f->work > 0 ? LIMIT_SCRATCH / (f->work * threads) : MOST_GROUPS;
+
+    n = n < MOST_GROUPS ? n : MOST_GROUPS;
+    n = n < room ? n : room;
+    return n > 0 ? n : 1;
+}
+
+static void *need(weft_ctx *ctx, OnDevice *d, int64_t bytes)
+{
+    void *memory = dev_alloc(d->dev, bytes);
+
+    if (memory == NULL) {
+        device_free(d);
+        err_throw(&ctx->err, ST_NOMEM, "out of memory on %s: %lld more bytes were needed",
+                  dev_name(d->dev), (long long)bytes);
+    }
+    return memory;
+}
+
+static _Noreturn void refuse(weft_ctx *ctx, const OnDevice *d, const char *what)
+{
+    err_throw(&ctx->err, ST_IO, "%s refused %s", dev_name(d->dev), what);
+}
+
+/* Where the chunks of a phase begin: iterations with one number run in order. */
+static void make_units(weft_ctx *ctx, OnDevice *d, int phase, const RunPhase *p)
+{
+    int step = d->l->info->phase[phase].step;
+    int64_t *begin, n = 0;
+
+    d->units[phase] = (p->n + step - 1) / step;
+    if (p->part == NULL || p->n <= 0)
+        return;
+    begin = arena_raw(&ctx->scratch, p->n + 1, sizeof *begin);
+    for (int64_t i = 0; i < p->n; i++)
+        if (i == 0 || p->part[i] != p->part[i - 1])
+            begin[n++] = i;
+    begin[n] = p->n;
+    d->units[phase] = n;
+    d->unit[phase] = need(ctx, d, (n + 1) * (int64_t)sizeof *begin);
+    if (!dev_write(d->dev, d->unit[phase], begin, (n + 1) * (int64_t)sizeof *begin))
+        refuse(ctx, d, "a copy of the chunks of a phase");
+}
+
+OnDevice *device_plan(weft_ctx *ctx, Arena *arena, const Variant *v, const int64_t *bytes,
+                      const RunPhase *phase)
+{
+    const EmitKernel *info = v->lowered->info;
+    OnDevice *d = arena_alloc(arena, sizeof *d);
+    int64_t scratch = 0;
+
+    *d = (OnDevice){ .dev = api_device(ctx),
+                     .module = v->dev,
+                     .l = v->lowered,
+                     .narray = info->narray,
+                     .nphase = info->nphase };
+    d->memory = arena_array(arena, info->narray, sizeof *d->memory);
+    d->bytes = arena_copy(arena, bytes, (size_t)info->narray * sizeof *bytes + 1);
+    d->unit = arena_array(arena, info->nphase, sizeof *d->unit);
+    d->units = arena_array(arena, info->nphase, sizeof *d->units);
+    for (int i = 0; i < info->narray; i++)
+        if (info->array[i]->kind != B_CONST)
+            d->memory[i] = need(ctx, d, bytes[i]);
+    for (int i = 0; i < info->nphase; i++) {
+        const EmitPhase *f = &info->phase[i];
+        int64_t all;
+
+        make_units(ctx, d, i, &phase[i]);
+        all = groups_of(d, i) * (f->lanes ? 1 : THREADS) * f->work;
+        scratch = all > scratch ? all : scratch;
+    }
+    d->scratch = need(ctx, d, scratch);
+    d->fault = need(ctx, d, sizeof(uint32_t));
+    return d;
+}
+
+static void launch(weft_ctx *ctx, OnDevice *d, int phase, int64_t n, const int64_t *size)
+{
+    const EmitKernel *info = d->l->info;
+    const EmitPhase *f = &info->phase[phase];
+    int nsize = d->l->prog->nsize + info->ncount, narg = 0;
+    DevArg *arg = arena_array(&ctx->scratch, info->narray + 4, sizeof *arg);
+    int64_t *value = arena_array(&ctx->scratch, nsize + 5, sizeof *value);
+
+    if (d->units[phase] <= 0)
+        return;
+    for (int i = 0; i < info->narray; i++)
+        if (info->array[i]->kind != B_CONST)
+            arg[narg++].memory = d->memory[i];
+    arg[narg++].memory = d->unit[phase];
+    arg[narg++].memory = d->scratch;
+    arg[narg++].memory = d->fault;
+    memcpy(value, size, (size_t)nsize * sizeof *value);
+    value[nsize + 1] = n;
+    value[nsize + 2] = d->units[phase];
+    value[nsize + 3] = f->step;
+    value[nsize + 4] = f->work;
+    arg[narg].value = value;
+    arg[narg++].bytes = (nsize + 5) * (int64_t)sizeof *value;
+    if (!dev_launch(d->module, phase, arg, narg, groups_of(d, phase),
+                    f->lanes ? lanes_in(d) : THREADS))
+        refuse(ctx, d, "to launch a kernel");
+}
+
+static bool is_written(const Lowered *l, int array)
+{
+    const EmitKernel *info = l->info;
+
+    for (int i = 0; i < info->nphase; i++)
+        if (l->use[(ptrdiff_t)i * info->narray + array] & HOLD_WRITES)
+            return true;
+    return false;
+}
+
+/* Structure once; the caller's arrays before each run, but for what is held. */
+static void write_arrays(weft_ctx *ctx, OnDevice *d, const DeviceArray *how, void *const *array)
+{
+    for (int i = 0; i < d->l->info->narray; i++) {
+        bool wanted = how[i] == DEVICE_INPUT || (how[i] == DEVICE_ONCE && !d->filled);
+
+        if (wanted && array[i] != NULL && !dev_write(d->dev, d->memory[i], array[i], d->bytes[i]))
+            refuse(ctx, d, "a copy of an array");
+    }
+    d->filled = true;
+}
+
+int64_t device_run(weft_ctx *ctx, OnDevice *d, const DeviceArray *how, void *const *array,
+                   const int64_t *size, const RunPhase *phase, const bool *kept)
+{
+    const EmitKernel *info = d->l->info;
+    uint32_t fault = UINT32_MAX;
+
+    write_arrays(ctx, d, how, array);
+    if (!dev_write(d->dev, d->fault, &fault, sizeof fault))
+        refuse(ctx, d, "a copy of a word");
+    for (int i = 0; i < info->nphase; i++)
+        if (kept == NULL || !kept[i])
+            launch(ctx, d, i, phase[i].n, size);
+    if (!dev_read(d->dev, d->fault, &fault, sizeof fault))
+        refuse(ctx, d, "to run a kernel to its end");
+    if (fault != UINT32_MAX)
+        return fault & 0xff;
+    for (int i = 0; i < info->narray; i++)
+        if (how[i] != DEVICE_ONCE && how[i] != DEVICE_OWN && is_written(d->l, i) &&
+            !dev_read(d->dev, d->memory[i], array[i], d->bytes[i]))
+            refuse(ctx, d, "to give a result back");
+    return 0;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright The Weft authors
+ *
+ * The kernels of all subjects as one text for a device, and runs of them there: each array of a
+ * subject is copied to the device before a phase and back after it, so that what follows a phase
+ * sees what all of them do. */
+#include "dev/dev.h"
+#include "kernel/kernel_test.h"
+#include "unit/trap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = 32, THREADS = 16, GROUPS = 3 };
+
+static Dev *device; /* one for the whole process: opening takes a while */
+
+static Dev *open_device(Err *err)
+{
+    if (device == NULL)
+        device = dev_open_opencl(&os_libc, err);
+    return device;
+}
+
+bool device_here(void)
+{
+    Err err = { 0 };
+
+    return CATCH(&err, open_device(&err)) == ST_OK;
+}
+
+/* Products and sums round as the interpreter's do where data are not exact. */
+static const char apart[] = "\n#undef weft_fma_f32\n#undef weft_fma_f64\n"
+                            "#define weft_fma_f32(a, b, c) ((float)(a) * (float)(b) + (float)(c))\n"
+                            "#define weft_fma_f64(a, b, c) ((double)(a) * (double)(b) + (c))\n";
+static const char fused[] = "\n#undef weft_fma_f32\n#undef weft_fma_f64\n"
+                            "#define weft_fma_f32(a, b, c) fma((float)(a), (float)(b), (float)(c))\n"
+                            "#define weft_fma_f64(a, b, c) fma((double)(a), (double)(b), (double)(c))\n";
+
+/* Defects of the prelude, by name: what stands behind it then. */
+static const struct {
+    const char *name, *text;
+} plants[] = {
+    { "barrier", "#undef WEFT_BARRIER\n#define WEFT_BARRIER (void)0\n" },
+    { "lane", "#undef WEFT_STOREM\n#define WEFT_STOREM(p, v, m) "
+              "do { if (m) (p)[weft_lane ^ 1] = (v); } while (0)\n" },
+    { "fold", "#undef WEFT_FOLDED\n#define WEFT_FOLDED(name, v) (v)\n" },
+    { "mask", "#undef WEFT_MASK_F32\n#undef WEFT_MASK_F64\n#define WEFT_MASK_F32(n) ((n) > 0)\n"
+              "#define WEFT_MASK_F64(n) ((n) > 0)\n" },
+    { "first", "#undef WEFT_ONE\n#define WEFT_ONE\n" },
+};
+enum { PLANTS = sizeof plants / sizeof *plants };
+static int planted = -1;
+
+const char *device_plant(int i)
+{
+    planted = i < PLANTS ? i : -1;
+    return i < PLANTS ? plants[i].name : NULL;
+}
+
+/* The text in which kernels are numbered one after the other; *n: how many there are. */
+static Text text_of(Arena *a, const Subjects *all, const char ***name, int *n)
+{
+    Text t = { .arena = a };
+    int cap = 0;
+
+    *n = 0;
+    *name = NULL;
+    text_f(&t, "#define WEFT_LANES %d\n%s%s", LANES, emit_gpu_h,
+           planted < 0 ? "" : plants[planted].text);
+    for (int i = 0; i < all->n; i++) {
+        const EmitKernel *k = all->s[i].kernel;
+
+        if (k == NULL)
+            continue;
+        all->s[i].first = *n;
+        text_str(&t, all->s[i].exact || all->s[i].tolerance > 0 ? fused : apart);
+        text_str(&t, all->s[i].source);
+        for (int f = 0; f < k->nphase; f++) {
+            *name = arena_grow(a, *name, *n, &cap, sizeof **name);
+            (*name)[(*n)++] = k->phase[f].kernel;
+        }
+    }
+    return t;
+}
+
+void device_load(Arena *a, Batch *b, const Subjects *all)
+{
+    const char **name;
+    int n;
+    Text t = text_of(a, all, &name, &n);
+
+    if (getenv("WEFT_TEST_KEEP") != NULL)
+        file_write(a, "/tmp/weft-kernel.cl", t.s, t.n);
+    b->device = dev_build(open_device(a->err), a->err, t.s, name, n);
+}
+
+void device_close(Batch *b)
+{
+    dev_module_free(b->device);
+    b->device = NULL;
+}
+
+typedef struct Launch {
+    const Subject *s;
+    const EmitPhase *phase;
+    int64_t n, units;
+    const int64_t *part; /* by iteration; or NULL */
+} Launch;
+
+static void *put(const void *from, int64_t bytes)
+{
+    void *memory = dev_alloc(device, bytes);
+
+    if (memory != NULL && from != NULL)
+        dev_write(device, memory, from, bytes);
+    return memory;
+}
+
+static void *put_units(Launch *l)
+{
+    int64_t *begin, n = 0;
+    void *memory;
+
+    l->units = (l->n + l->phase->step - 1) / l->phase->step;
+    if (l->part == NULL)
+        return NULL;
+    begin = malloc((size_t)(l->n + 1) * sizeof *begin);
+    for (int64_t i = 0; i < l->n; i++)
+        if (i == 0 || l->part[i] != l->part[i - 1])
+            begin[n++] = i;
+    begin[n] = l->n;
+    l->units = n;
+    memory = put(begin, (n + 1) * (int64_t)sizeof *begin);
+    free(begin);
+    return memory;
+}
+
+static int64_t launch(const Batch *b, const Launch *l, int phase, void **memory, int narray,
+                      const int64_t *size, int nsize)
+{
+    int64_t threads = l->phase->lanes ? LANES : THREADS, callers = l->phase->lanes ? 1 : THREADS;
+    uint32_t fault = UINT32_MAX;
+    void *scratch = put(NULL, l->phase->work * callers * GROUPS + 64),
+         *fault_at = put(&fault, sizeof fault), *unit = memory[narray];
+    DevArg *arg = calloc((size_t)narray + 4, sizeof *arg);
+    int64_t *value = calloc((size_t)nsize + 5, sizeof *value);
+    int n = 0;
+    bool ran;
+
+    for (int i = 0; i < narray; i++)
+        if (l->s->kernel->array[i]->kind != B_CONST)
+            arg[n++].memory = memory[i];
+    arg[n++].memory = unit;
+    arg[n++].memory = scratch;
+    arg[n++].memory = fault_at;
+    memcpy(value, size, (size_t)nsize * sizeof *value);
+    value[nsize + 1] = l->n;
+    value[nsize + 2] = l->units;
+    value[nsize + 3] = l->phase->step;
+    value[nsize + 4] = l->phase->work;
+    arg[n].value = value;
+    arg[n++].bytes = (nsize + 5) * (int64_t)sizeof *value;
+    ran = dev_launch(b->device, l->s->first + phase, arg, n, GROUPS, threads) &&
+          dev_read(device, fault_at, &fault, sizeof fault);
+    dev_free(device, scratch);
+    dev_free(device, fault_at);
+    free(arg);
+    free(value);
+    return !ran ? -1 : fault == UINT32_MAX ? 0 : (int64_t)(fault & 0xff);
+}
+
+int64_t device_phase(const Batch *b, const Subject *s, int i, int64_t n, const int64_t *part,
+                     const Array *array, const int64_t *size)
+{
+    const EmitKernel *k = s->kernel;
+    Launch l = { s, &k->phase[i], n, 0, part };
+    void **memory = calloc((size_t)k->narray + 1, sizeof *memory);
+    int64_t fault;
+
+    for (int j = 0; j < k->narray; j++)
+        if (k->array[j]->kind != B_CONST)
+            memory[j] = put(array[j].data, array[j].n * ir_type[array[j].type].bytes);
+    memory[k->narray] = put_units(&l);
+    fault = l.units > 0 ? launch(b, &l, i, memory, k->narray, size, s->prog->nsize + k->ncount) : 0;
+    for (int j = 0; j < k->narray; j++)
+        if (memory[j] != NULL && array[j].data != NULL)
+            dev_read(device, memory[j], array[j].data, array[j].n * ir_type[array[j].type].bytes);
+    for (int j = 0; j <= k->narray; j++)
+        dev_free(device, memory[j]);
+    free(memory);
+    return fault;
+}
