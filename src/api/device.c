@@ -8,6 +8,7 @@
  * others. */
 #include "api/api_int.h"
 #include "api/device_int.h"
+#include "cost/cost.h"
 #include "dev/dev.h"
 #include "emit/emit.h"
 #include "run/run.h"
@@ -15,10 +16,8 @@
 #include <string.h>
 
 enum {
-    MOST_GROUPS = 4096,          /* of a launch: each has several units */
-    THREADS = 64,                /* of a group without lanes */
-    LIMIT_SCRATCH = 1 << 28,     /* bytes of scratch memory of a launch */
-    LIMIT_ARRAYS = 96            /* of a kernel: OpenCL passes 1,024 bytes */
+    LIMIT_SCRATCH = 1 << 28, /* bytes of scratch memory of a launch */
+    LIMIT_ARRAYS = 96 /* of a kernel: OpenCL passes 1,024 bytes */
 };
 
 struct OnDevice {
@@ -82,10 +81,10 @@ static int64_t lanes_in(const OnDevice *d)
 static int64_t groups_of(const OnDevice *d, int phase)
 {
     const EmitPhase *f = &d->l->info->phase[phase];
-    int64_t threads = f->lanes ? 1 : THREADS, n = (d->units[phase] + threads - 1) / threads;
-    int64_t room = f->work > 0 ? LIMIT_SCRATCH / (f->work * threads) : MOST_GROUPS;
+    int64_t threads = f->lanes ? 1 : COST_GROUP_THREADS, n = (d->units[phase] + threads - 1) / threads;
+    int64_t room = f->work > 0 ? LIMIT_SCRATCH / (f->work * threads) : COST_GROUPS;
 
-    n = n < MOST_GROUPS ? n : MOST_GROUPS;
+    n = n < COST_GROUPS ? n : COST_GROUPS;
     n = n < room ? n : room;
     return n > 0 ? n : 1;
 }
@@ -151,7 +150,7 @@ OnDevice *device_plan(weft_ctx *ctx, Arena *arena, const Variant *v, const int64
         int64_t all;
 
         make_units(ctx, d, i, &phase[i]);
-        all = groups_of(d, i) * (f->lanes ? 1 : THREADS) * f->work;
+        all = groups_of(d, i) * (f->lanes ? 1 : COST_GROUP_THREADS) * f->work;
         scratch = all > scratch ? all : scratch;
     }
     d->scratch = need(ctx, d, scratch);
@@ -183,7 +182,7 @@ static void launch(weft_ctx *ctx, OnDevice *d, int phase, int64_t n, const int64
     arg[narg].value = value;
     arg[narg++].bytes = (nsize + 5) * (int64_t)sizeof *value;
     if (!dev_launch(d->module, phase, arg, narg, groups_of(d, phase),
-                    f->lanes ? lanes_in(d) : THREADS))
+                    f->lanes ? lanes_in(d) : COST_GROUP_THREADS))
         refuse(ctx, d, "to launch a kernel");
 }
 

@@ -128,6 +128,8 @@ enum {
     COST_SHORT = 1024,       /* elements of a row that is worth code of its own length: what a loop
                               * over lanes asks before and after its few turns is known then */
     COST_STRIDED = 1 << 16,  /* elements of an array with gaps that is worth code of its own */
+    COST_GROUPS = 4096,      /* groups of threads in a launch; each takes units in turns */
+    COST_GROUP_THREADS = 64, /* threads of a group whose threads run iterations of their own */
     COST_FAR = 8 << 20,      /* bytes below which nothing that is gathered is far away */
     COST_REUSE = 16,         /* reads of a row that a copy of all rows has to serve to pay */
     COST_CHECKED = 1 << 15,  /* positions of a structure that are worth a thread's check */

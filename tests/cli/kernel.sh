@@ -152,7 +152,7 @@ try "emit --fast" 2 weft emit --fast
 try "run -t" 2 weft run spmm.weft -t
 err "-t wants a target"
 try "run -t gpu" 2 weft run spmm.weft -t gpu
-err "the targets of run are c and interp"
+err "the targets of run are c, opencl and interp"
 try "targets" 0 weft list targets
 out "c:avx2"
 out "interp"

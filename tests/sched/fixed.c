@@ -354,7 +354,7 @@ static const Row row[] = {
     { BSR, "split y.k 4 mask; tensorize y.j", "cannot be held in registers" },
     { BSR, "split y.k 4; tensorize y.j", "y.q holds more than one nest" },
     { BSR, "split y.k 8 exact; reorder y.i y.k.0 y.j y.q y.p y.k.1; tensorize y.j 2 8",
-      "+        vector for k1 in 0..8 step 8 as k.1" },
+      "+        vector for k1 in 0..8 within tiles(K, 8)[k0] step 8 as k.1" },
     { SPMM, "tensorize c.j", "no loop in it is over rows" },
     { SPMM, "tensorize C.init.x0", "does more than add products" },
     { DENSE, "tensorize y.j", "no loop in it goes over elements side by side" },

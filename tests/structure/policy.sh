@@ -27,11 +27,12 @@ src/api/pass_int.h PASS_OPTIONAL a bit
 src/api/pass_int.h PASS_ARRANGES a bit
 src/api/pass_int.h PASS_PLANNED a bit
 src/api/pass_int.h PASS_REORDERS a bit
-src/api/hold.c USE_READS a bit
-src/api/hold.c USE_WRITES a bit
+src/api/api_int.h HOLD_READS a bit
+src/api/api_int.h HOLD_WRITES a bit
 src/api/pipeline.c REQUIRED a bit
 src/api/pipeline.c NONE a bit
 src/api/pipeline.c CPU a bit
+src/api/pipeline.c WARP a bit
 src/api/pipeline.c EVERY a bit
 src/api/show.c TAIL digits that are printed
 src/api/rows.c TILE the layout of an operator
