@@ -81,7 +81,8 @@ static int64_t lanes_in(const OnDevice *d)
 static int64_t groups_of(const OnDevice *d, int phase)
 {
     const EmitPhase *f = &d->l->info->phase[phase];
-    int64_t threads = f->lanes ? 1 : COST_GROUP_THREADS, n = (d->units[phase] + threads - 1) / threads;
+    int64_t threads = f->lanes ? 1 : COST_GROUP_THREADS;
+    int64_t n = (d->units[phase] + threads - 1) / threads;
     int64_t room = f->work > 0 ? LIMIT_SCRATCH / (f->work * threads) : COST_GROUPS;
 
     n = n < COST_GROUPS ? n : COST_GROUPS;

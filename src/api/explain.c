@@ -122,6 +122,22 @@ static void list_loops(Text *out, const Node *n, int depth)
         list_loops(out, n->body[i], depth);
 }
 
+/* Initial values are loops when a step names them. */
+static void list_all_loops(Text *out, Prog *p)
+{
+    for (int i = 0; loop_buf(p, i) != NULL; i++) {
+        Node *nest = loop_buf(p, i)->init != NULL ? lower_init_nest(p, loop_buf(p, i)) : NULL;
+        const Node *in = nest;
+
+        while (in != NULL && in->kind == N_FOR)
+            in = in->body[0];
+        if (in != NULL && in->out->buf == loop_buf(p, i)) /* several arrays may have one nest */
+            list_loops(out, nest, 0);
+    }
+    for (int i = 0; i < p->nphase; i++)
+        list_loops(out, p->phase[i], 0);
+}
+
 /* The passes between two stages of steps. */
 static void lower_on(Prog *p, const Aim *aim, const char *pass)
 {
@@ -149,8 +165,7 @@ static const char *explain(weft_ctx *ctx, weft_prog *prog)
     if (p->stage == STAGE_POSITIONS) {
         explain_steps(ctx, &out, p, steps, &aim);
         text_str(&out, "loops:\n");
-        for (int i = 0; i < p->nphase; i++)
-            list_loops(&out, p->phase[i], 0);
+        list_all_loops(&out, p);
         step_cut_tails(p);
         lower_on(p, &aim, "hash");
     }

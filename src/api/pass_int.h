@@ -23,7 +23,7 @@ struct Kernel;
     X(FUSED, "sums over one range are in one phase")                                    \
     X(FACTORED, "sums of products share their common terms")                            \
     X(REGISTERS, "sums are in registers while a loop adds to them")                     \
-    X(INIT_PLACED, "initial values stand with the register or store that needs them")   \
+    X(INIT_PLACED, "initial values stand in registers, stores and loops, and no array has one")   \
     X(LANES, "the lanes of innermost loops are chosen")                                 \
     X(FEW, "straight-line phases over one range are one")                               \
     X(ROWS_FUSED, "phases that share rows are one")

@@ -61,7 +61,7 @@ static Node *tile_nest(const void *ctx, Prog *p, Node *phase, Node *nest, int ro
 
 StepTarget api_step_target(const Aim *aim)
 {
-    return (StepTarget){ aim, tile_nest };
+    return (StepTarget){ aim, lower_init_nest, tile_nest };
 }
 
 static void steps(Kernel *k, const Aim *aim)
@@ -164,8 +164,7 @@ PLAIN(gallop)
 PLAIN(hash)
 PLAIN(fuse_sums)
 PLAIN(accumulate_outer)
-PLAIN(init_registers)
-PLAIN(init_stores)
+PLAIN(init)
 PLAIN(fuse_straight)
 PLAIN(combine)
 PLAIN(fuse_rows)
@@ -236,10 +235,8 @@ const Pass api_pass[] = {
         EVERY, "keep sums in registers while loops add to them", accumulate),
     ROW("accumulate_outer", LOOPS, LOOPS, FLAT | FACTORED, NONE, OPTIONAL | ARRANGES, EVERY,
         "keep the sum of a loop around others in a register", accumulate_outer),
-    ROW("init_registers", LOOPS, LOOPS, FLAT | REGISTERS, NONE, OPTIONAL, EVERY,
-        "place initial values in the registers that sum", init_registers),
-    ROW("init_stores", LOOPS, LOOPS, FLAT | FACTORED, INIT_PLACED, OPTIONAL, EVERY,
-        "place initial values in the first store to each element", init_stores),
+    ROW("init", LOOPS, LOOPS, FLAT | FACTORED | REGISTERS, INIT_PLACED, REQUIRED, EVERY,
+        "place initial values in registers, in first stores, or in loops of their own", init),
     ROW("batch", LOOPS, LOOPS, FLAT | INIT_PLACED, NONE, OPTIONAL | ARRANGES, CPU,
         "compute scalars of several iterations at once", batch),
     ROW("block_rows", LOOPS, LOOPS, FLAT | REGISTERS, NONE, OPTIONAL | ARRANGES, EVERY,

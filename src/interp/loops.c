@@ -74,6 +74,26 @@ static Array array_of(Loops *r, const Buf *b, const Store *s)
     return *given;
 }
 
+static Val eval(Loops *r, Expr *e);
+
+/* Gives all elements of an array their initial value. */
+static void init_elements(Loops *r, const Buf *b, Store *s)
+{
+    int64_t at = 0;
+
+    for (; at < s->data.n; at++) {
+        int64_t rest = at;
+
+        for (int d = s->layout.ndim - 1; d >= 0 && b->init_at != NULL; d--) {
+            r->local[b->init_at[d]->id].i = rest % s->layout.extent[d];
+            rest /= s->layout.extent[d];
+        }
+        r->tick++;
+        interp_put(&s->data, at, interp_convert(eval(r, b->init), (Type)b->init->type,
+                                                ir_type[b->type].value));
+    }
+}
+
 static Store *store_of(Loops *r, const Buf *b)
 {
     Store *s = b->id < LOOP_OWN ? &r->buf[b->id] : &r->aux[b->id - LOOP_OWN];
@@ -83,11 +103,11 @@ static Store *store_of(Loops *r, const Buf *b)
             ir_layout(r->x->arena, r->prog, r->env, b, &s->layout);
         s->data = array_of(r, b, s);
         s->ready = true;
+        if (b->init != NULL)
+            init_elements(r, b, s);
     }
     return s;
 }
-
-static Val eval(Loops *r, Expr *e);
 
 /* Which element of its array a cell is. */
 static int64_t element(Loops *r, Expr *cell)

@@ -142,6 +142,16 @@ static void copy_buf(Copy *c, const Buf *from, Buf *to)
         to->full[s] = axis_of(c, to->full[s]);
     to->of = axis_of(c, from->of);
     copy_strides(c, from, to);
+    to->init = expr_of(c, from->init);
+    if (to->init == NULL)
+        to->init_at = NULL;
+    if (to->init_at != NULL) {
+        int n = loop_rank(from, STAGE_POSITIONS);
+
+        to->init_at = dup(c, from->init_at, n, sizeof *from->init_at);
+        for (int d = 0; d < n; d++)
+            to->init_at[d] = local_of(c, from->init_at[d]);
+    }
 }
 
 static Stmt *copy_stmt(Copy *c, const Stmt *from)
@@ -434,6 +444,8 @@ static Prog *copy_live(Arena *arena, const Prog *from, bool trees)
     bool *live = arena_array(from->arena, from->nexpr, sizeof *live);
 
     use_declared(live, from);
+    for (int i = 0; loop_buf(from, i) != NULL && trees; i++)
+        use(live, loop_buf(from, i)->init);
     for (int i = 0; i < from->nstmt && trees; i++)
         use_statement(live, from->stmt[i]);
     for (int i = 0; i < from->nphase && trees; i++)

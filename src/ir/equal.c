@@ -53,6 +53,22 @@ static void put_var(Words *o, const Var *v)
     put_expr(o, v->parent);
 }
 
+static void bind(Words *o, const Local *l)
+{
+    put(o, (uint64_t)l->type << 32 | (unsigned)l->lanes);
+    o->scope[l->id] = o->nscope++;
+}
+
+static void put_init(Words *o, const Buf *b)
+{
+    int outer = o->nscope;
+
+    for (int d = 0; b->init_at != NULL && d < loop_rank(b, STAGE_POSITIONS); d++)
+        bind(o, b->init_at[d]);
+    put_expr(o, b->init);
+    o->nscope = outer;
+}
+
 /* An array by its name, and one of the kernel's own by what it is. */
 static void put_array(Words *o, const Buf *b)
 {
@@ -63,6 +79,7 @@ static void put_array(Words *o, const Buf *b)
     put(o, b->kind);
     for (int s = 0; s < b->nslot; s++)
         put_axis(o, b->slot[s]);
+    put_init(o, b);
 }
 
 static void put_payload(Words *o, Expr *e)
@@ -131,6 +148,7 @@ static void put_buf_decl(Words *o, const Buf *b)
     for (int s = 0; s < b->nslot; s++)
         put_axis(o, b->slot[s]);
     put_ints(o, b->val != NULL ? (const void *)b->val : b->ival, b->n);
+    put_init(o, b);
 }
 
 static void put_stmt(Words *o, const Stmt *s)
@@ -151,12 +169,6 @@ static void put_stmt(Words *o, const Stmt *s)
             put_expr(o, a->at[k].value);
         }
     }
-}
-
-static void bind(Words *o, const Local *l)
-{
-    put(o, (uint64_t)l->type << 32 | (unsigned)l->lanes);
-    o->scope[l->id] = o->nscope++;
 }
 
 static void put_over(Words *o, const Over *over)

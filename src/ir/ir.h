@@ -175,6 +175,10 @@ struct Buf {
     /* An input that a kernel reads as it lies, by interface dimension; NULL: without gaps. */
     const Stride *stride;
     int nstride;
+    /* What each element holds until a phase stores to it (ir/loop.h); NULL: nothing.  `init_at`:
+     * the locals that stand for its indices there; NULL: the value is the same for all. */
+    Expr *init;
+    Local **init_at;
 };
 
 typedef enum AssignOp { A_SET, A_ADD, A_MAX, A_MIN, A_INSERT } AssignOp;

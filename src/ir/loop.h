@@ -224,6 +224,19 @@ LoopIndex *loop_gaps(Prog *, const LoopIndex *, int n, int **like, int *count);
  * before it. */
 void loop_columns(Prog *, const LoopIndex *, int n, int lanes, int *first);
 
+/* loop_init.c: initial values.  An array's is an attribute of the array, from the stage `positions`
+ * on until a pass or a step of a schedule places it: in a register, in a store, or in a nest of
+ * loops.  It is made of literals, sizes, structure that no phase builds, and the indices of the
+ * element, one for each dimension at any stage. */
+bool loop_is_known(Prog *, Expr *); /* whether a value is made of those */
+Expr *loop_init(Prog *, const Buf *, Expr *const *index); /* of the element at these indices */
+void loop_drop_init(Buf *);
+/* The label of the loops that give the array its initial value: C.init.  An array and those that
+ * accompany it, C.acc and C.hit, have one label. */
+const char *loop_init_label(Prog *, const Buf *);
+/* Array i of the buffers of p and then of its own arrays; NULL: there are no more. */
+Buf *loop_buf(const Prog *, int i);
+
 /* loop_array.c: the arrays of trees.  Apart from buffers they have a dot in their name: those that
  * an axis stands for, and the kernel's own, declared in the text.  What a pass makes has ids from
  * LOOP_OWN on. */

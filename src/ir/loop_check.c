@@ -513,6 +513,25 @@ static void note_writes(Check *c, const Node *n)
         note_writes(c, n->body[i]);
 }
 
+/* Before all phases: what an initial value is made of is there, whichever phase comes first. */
+static void check_init(Check *c, Buf *b)
+{
+    int n = b->init_at != NULL ? loop_rank(b, STAGE_POSITIONS) : 0;
+
+    c->node = loop_node(c->p, &(Node){ .label = b->name, .place = b->place });
+    c->walk++;
+    if ((b->kind != B_ARG && b->kind != B_TEMP) || b->of != NULL)
+        refuse(c, "it has no initial value: it is given, constant or of one iteration");
+    if (!loop_is_known(c->p, b->init))
+        refuse(c, "an initial value is made of literals, sizes and structure");
+    for (int d = 0; d < n; d++)
+        bind(c, b->init_at[d], false, 0);
+    check_value(c, b->init, ir_type[b->type].value, "an initial value");
+    for (int d = 0; d < n; d++)
+        c->bound[b->init_at[d]->id] = false;
+    state_of(c, b)->set = true;
+}
+
 static bool runs_once(const Node *n)
 {
     return n->lo->op == OP_int && n->hi->op == OP_int && n->hi->i <= n->lo->i + 1;
@@ -551,6 +570,10 @@ void loop_check(Prog *p)
     c = check_of(p);
     for (int i = 0; i < p->nphase; i++)
         note_builds(&c, p->phase[i], i + 1);
+    c.phase = 1;
+    for (int i = 0; loop_buf(p, i) != NULL; i++)
+        if (loop_buf(p, i)->init != NULL)
+            check_init(&c, loop_buf(p, i));
     for (int i = 0; i < p->nphase; i++) {
         Node *n = p->phase[i];
 

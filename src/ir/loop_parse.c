@@ -593,6 +593,50 @@ static Node *phase(Parser *s)
     return loop_node(s->p, &n);
 }
 
+/* "[" name {"," name} "]": the indices of an element, one for each dimension. */
+static void indices(Parser *s, Buf *b)
+{
+    int rank = loop_rank(b, STAGE_POSITIONS), n = 0;
+
+    b->init_at = arena_array(s->p->arena, rank, sizeof *b->init_at);
+    do {
+        Symbol *sym = parse_local_name(s);
+
+        if (n == rank)
+            ir_throw(s->p, ST_CHECK, "%s has %d dimension%s, and this names more", b->name, rank,
+                     rank == 1 ? "" : "s");
+        b->init_at[n] = loop_local(s->p, sym->name, T_i64, 1);
+        parse_let(s, sym, loop_use(s->p, b->init_at[n++]));
+    } while (parse_take(s, (Tok)','));
+    parse_need(s, (Tok)']', "`]`");
+    if (n != rank)
+        ir_throw(s->p, ST_CHECK, "%s has %d dimensions, and this names %d", b->name, rank, n);
+}
+
+/* array ["[" names "]"] "=" value */
+void parse_init(Parser *s)
+{
+    Place at = s->lex.at;
+    const char *name = parse_name(s, "an array");
+    Buf *b = array(s, name);
+    int mark = s->nlet;
+
+    s->p->at = at;
+    if (b == NULL)
+        ir_throw(s->p, ST_CHECK, "%s is not an array; declare it, as in `f32 %s[...]`", name, name);
+    if (b->init != NULL)
+        ir_throw(s->p, ST_CHECK, "%s has an initial value already", name);
+    s->tree = true;
+    if (parse_take(s, (Tok)'['))
+        indices(s, b);
+    parse_need(s, (Tok)'=', "`=`");
+    b->init = parse_value(s);
+    b->written = true;
+    parse_end_of_line(s);
+    parse_forget(s, mark);
+    s->tree = false;
+}
+
 Node *parse_phase(Parser *s)
 {
     Node *n;

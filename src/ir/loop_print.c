@@ -363,6 +363,22 @@ static void print_phase(Tree *t, Node *n)
     forget(t, 0);
 }
 
+/* The indices have names where the value is made of them. */
+static void print_init(Tree *t, const Buf *b)
+{
+    int mark = t->nname;
+
+    if (b->init == NULL)
+        return;
+    text_f(t->o.out, "init %s", b->name);
+    for (int d = 0; b->init_at != NULL && d < loop_rank(b, STAGE_POSITIONS); d++)
+        text_f(t->o.out, "%s%s", d == 0 ? "[" : ", ", name_local(t, b->init_at[d]));
+    text_str(t->o.out, b->init_at != NULL ? "]" : "");
+    print_at(t, " = ", b->init);
+    text_char(t->o.out, '\n');
+    forget(t, mark);
+}
+
 /* Before the first is printed: all locals, and the ends of what loops run over, are expressions and
  * have their ids. */
 static void touch_locals(Tree *t, const Node *n)
@@ -395,6 +411,12 @@ void loop_print(Text *out, Prog *p)
     for (int i = 0; i < n; i++)
         if (loop_is_own(array[i]))
             print_decl(&t.o, array[i]);
+    for (int i = 0; i < p->nbuf; i++)
+        if (!loop_is_own(p->buf[i]))
+            print_init(&t, p->buf[i]);
+    for (int i = 0; i < n; i++)
+        if (loop_is_own(array[i]))
+            print_init(&t, array[i]);
     for (int i = 0; i < p->nphase; i++)
         print_phase(&t, p->phase[i]);
 }

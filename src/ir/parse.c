@@ -309,8 +309,12 @@ static void phase(Parser *s)
 {
     Prog *p = s->p;
 
+    if (parse_take_word(s, "init")) {
+        parse_init(s);
+        return;
+    }
     if (!parse_take_word(s, "phase"))
-        parse_unexpected(s, "a declaration or a phase");
+        parse_unexpected(s, "a declaration, an initial value or a phase");
     s->phase = arena_grow(p->arena, s->phase, p->nphase, &s->cap_phase, sizeof *s->phase);
     s->phase[p->nphase++] = parse_phase(s);
     p->phase = s->phase;

@@ -94,5 +94,6 @@ Expr *parse_cell(Parser *);                     /* an element */
 bool parse_is_search(const char *word);         /* find, near, lookup, above */
 Expr *parse_search(Parser *, const char *word); /* after such a word and ( */
 Node *parse_phase(Parser *);                    /* after the word phase */
+void parse_init(Parser *);                      /* of an array, after the word init */
 
 #endif

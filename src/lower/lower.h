@@ -103,10 +103,11 @@ void lower_accumulate_outer(Kernel *);
 
 /* ---- init. */
 
-/* registers.c: initial values are placed in the registers that the next phase loads. */
-void lower_init_registers(Kernel *);
-/* stores.c: initial values are placed in the first store to each element. */
-void lower_init_stores(Kernel *);
+/* place.c: initial values, until then attributes of arrays, are placed in the registers that sum
+ * up, in the first store to each element, or in loops of their own. */
+void lower_init(Kernel *);
+/* The loops that give an array, and those that accompany it, their initial values. */
+Node *lower_init_nest(Prog *, Buf *);
 
 /* ---- lanes.  batch.c: scalars that iterations compute before their vector loops are computed for
  * as many iterations at once as there are lanes. */

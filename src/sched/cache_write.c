@@ -69,7 +69,7 @@ static const Node *begin_of(Kept *k, Expr *cell)
 
 static bool has_values(const StepCall *c, const Node *phase, const Buf *b)
 {
-    if (b->kind == B_INOUT)
+    if (b->kind == B_INOUT || step_has_init(c, b))
         return true;
     for (int i = 0; i < c->n && c->phase[i] != phase; i++)
         if (loop_writes(c->phase[i], b))

@@ -2,14 +2,13 @@
  * Copyright The Weft authors
  *
  * decompose_reduction LABEL at LOOP: the elements that an iteration of the loop adds to get their
- * first values at its beginning; the phase that gave them to all elements before goes.  Needs loops
- * that meet each element in one iteration. */
+ * initial values at its beginning.  Needs loops that meet each element in one iteration. */
 #include "sched/step.h"
 
 #include <string.h>
 
-typedef struct First { /* a store of the phase that goes */
-    const Node *store;
+typedef struct First { /* an array with an initial value */
+    Buf *buf;
     Expr *cell;             /* what the loop calls the element */
     const Node *tile[LIMIT_STEP_WORDS]; /* loops inside it that number elements, outermost first */
     int ntile;
@@ -18,35 +17,11 @@ typedef struct First { /* a store of the phase that goes */
 typedef struct Begin {
     StepCall *call;
     int copies; /* loops of this name */
-    int phase, from; /* of the loop; that gives first values */
+    int phase;  /* of the loop */
     Spot at;
-    const Node *loop[IR_MAX_FULL]; /* of the phase that goes */
-    int nloop;
     First first[IR_MAX_RANK];
     int n;
 } Begin;
-
-/* A nest of loops around stores of what no later phase changes. */
-static bool is_begin(Begin *b, const Node *n)
-{
-    b->nloop = 0;
-    for (; n->kind == N_FOR && n->nbody > 0; n = n->body[0]) {
-        if ((n->body[0]->kind == N_FOR && n->nbody != 1) || b->nloop == IR_MAX_FULL)
-            return false;
-        b->loop[b->nloop++] = n;
-    }
-    n = b->nloop > 0 ? b->loop[b->nloop - 1] : NULL;
-    b->n = 0;
-    for (int i = 0; n != NULL && i < n->nbody; i++) {
-        const Node *s = n->body[i];
-
-        if (s->kind != N_STORE || s->op != A_SET || s->nat > 0 || s->out->op != OP_cell ||
-            b->n == IR_MAX_RANK)
-            return false;
-        b->first[b->n++].store = s;
-    }
-    return b->n > 0;
-}
 
 typedef struct Mentions {
     const Buf *buf;
@@ -87,14 +62,13 @@ static bool mentions_outside(Prog *p, const Node *n, const Node *block, const Bu
     return any;
 }
 
-/* The last phase before the loop's that mentions the array; -1: none does. */
-static int begin_of(StepCall *c, int phase, const Buf *b)
+/* The first phase that mentions the array; -1: none does. */
+static int first_use(StepCall *c, const Buf *b)
 {
-    int i = phase - 1;
-
-    while (i >= 0 && mentions_of(c->p, c->phase[i], b).cell == NULL)
-        i--;
-    return i;
+    for (int i = 0; i < c->n; i++)
+        if (mentions_of(c->p, c->phase[i], b).cell != NULL)
+            return i;
+    return -1;
 }
 
 static const Buf *stored_by(const Node *n, const char *label)
@@ -184,56 +158,17 @@ static void check_cover(Begin *b, const First *f)
                     c->line->word[2], f->cell->buf->name);
 }
 
-typedef struct Reads {
-    Begin *begin;
-    bool kept;
-} Reads;
-
-static void see_read(Expr *e, void *ctx)
-{
-    Reads *r = ctx;
-    Begin *b = r->begin;
-
-    for (int i = b->from + 1; i <= b->phase && e->op == OP_cell; i++)
-        if (loop_writes(b->call->phase[i], e->buf))
-            r->kept = false;
-}
-
-/* What a first value is made of stays as it is until the loop runs. */
-static void check_value(Begin *b, const First *f)
-{
-    Reads r = { b, true };
-    Memo met = { 0 };
-
-    ir_visit(b->call->p, f->store->value, see_read, &r, &met);
-    for (int i = 0; i < b->n; i++)
-        if (mentions_of(b->call->p, f->store, b->first[i].cell->buf).cell != NULL &&
-            b->first[i].cell->buf != f->cell->buf)
-            r.kept = false;
-    if (!r.kept)
-        step_refuse(b->call, "the first values of %s change before the loop", f->cell->buf->name);
-    for (int d = 0; d < f->store->out->nargs; d++) {
-        Expr *x = f->store->out->arg[d];
-        bool loop = false;
-
-        for (int i = 0; i < b->nloop; i++)
-            loop = loop || x == loop_use(b->call->p, b->loop[i]->local);
-        if (!loop)
-            step_refuse(b->call, "the first values of %s are not one for each element",
-                        f->cell->buf->name);
-    }
-}
-
-/* The store of a first value, in the loops that number elements. */
+/* The store of an initial value, in the loops that number elements. */
 static Node *first_nest(Begin *b, const First *f)
 {
     Prog *p = b->call->p;
-    Node *n = loop_node(p, f->store);
     const char *label = step_join(p, b->call->line->word[0], ".init");
+    Node *n = loop_node(p, &(Node){ .kind = N_STORE,
+                                    .label = label,
+                                    .op = A_SET,
+                                    .out = f->cell,
+                                    .value = loop_init(p, f->buf, f->cell->arg) });
 
-    for (int d = 0; d < f->cell->nargs; d++)
-        n = loop_replace(p, n, f->store->out->arg[d]->local, f->cell->arg[d]);
-    n->label = label;
     for (int i = f->ntile - 1; i >= 0; i--) {
         Node loop = *f->tile[i];
 
@@ -281,35 +216,39 @@ static void begin(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     step_append(c->p, out, step_with_body(c->p, at->node, all.node, all.n));
 }
 
-static void remove_phase(StepCall *c, int from)
-{
-    Nodes to = { 0 };
-
-    for (int i = 0; i < c->n; i++)
-        if (i != from)
-            step_append(c->p, &to, c->phase[i]);
-    c->phase = to.node;
-    c->n = to.n;
-}
-
-/* One cell of each array that begins there, inside the loop, and none elsewhere in its phase. */
+/* One cell of each array inside the loop, and none elsewhere in its phase or before it. */
 static void match(Begin *b, First *f)
 {
     StepCall *c = b->call;
-    const Buf *buf = f->store->out->buf;
+    const Buf *buf = f->buf;
     Mentions in = mentions_of(c->p, b->at.node, buf);
 
-    if (in.cell == NULL || !loop_writes(b->at.node, buf))
-        step_refuse(c, "%s begins in the same phase, and %s does not store to it", buf->name,
-                    c->line->word[2]);
     if (in.many || mentions_outside(c->p, c->phase[b->phase], b->at.node, buf))
         step_refuse(c, "%s is stored to in several places", buf->name);
-    if (begin_of(c, b->phase, buf) != b->from)
-        step_refuse(c, "a phase between uses %s", buf->name);
+    if (first_use(c, buf) != b->phase)
+        step_refuse(c, "phase %s uses %s before the loop", c->phase[first_use(c, buf)]->label,
+                    buf->name);
     f->cell = in.cell;
     f->ntile = 0;
     for (int i = 0; i < b->at.node->nbody; i++)
         find_tile(b, f, b->at.node->body[i]);
+}
+
+/* The array, and those beside it that the loop stores to, the marks of what was reached. */
+static void take_arrays(Begin *b, const Buf *buf)
+{
+    StepCall *c = b->call;
+    const char *label = loop_init_label(c->p, buf);
+
+    if (!step_has_init(c, buf))
+        step_refuse(c, "%s has no initial value that could move", buf->name);
+    for (int i = 0; loop_buf(c->p, i) != NULL && b->n < IR_MAX_RANK; i++) {
+        Buf *x = loop_buf(c->p, i);
+
+        if (step_has_init(c, x) && strcmp(loop_init_label(c->p, x), label) == 0 &&
+            loop_writes(b->at.node, x))
+            b->first[b->n++].buf = x;
+    }
 }
 
 void step_decompose(StepCall *c)
@@ -325,16 +264,13 @@ void step_decompose(StepCall *c)
     buf = stored_by(b.at.node, c->line->word[0]);
     if (buf == NULL)
         step_refuse(c, "%s stores nothing in %s", c->line->word[0], c->line->word[2]);
-    b.from = begin_of(c, b.phase, buf);
-    if (b.from < 0 || !is_begin(&b, c->phase[b.from]))
-        step_refuse(c, "no phase before it only gives %s first values", buf->name);
+    take_arrays(&b, buf);
     for (int i = 0; i < b.n; i++)
         match(&b, &b.first[i]);
     for (int i = 0; i < b.n; i++) {
         check_tile(&b, &b.first[i]);
         check_cover(&b, &b.first[i]);
-        check_value(&b, &b.first[i]);
+        step_placed(c, b.first[i].buf);
     }
     step_edit(c, c->line->word[2], begin, &b);
-    remove_phase(c, b.from);
 }

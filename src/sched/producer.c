@@ -225,6 +225,7 @@ Made step_made(StepCall *c, const char *label)
     m.buf = stored_in(c->phase[at]);
     if (m.buf == NULL || m.buf->kind != B_TEMP)
         step_refuse(c, "%s makes no temp, and what it stores is wanted", label);
+    step_place_init(c, (Buf *)m.buf);
     for (int i = 0; i < c->n; i++)
         if (loop_writes(c->phase[i], m.buf))
             add_maker(c, &m, i);

@@ -114,14 +114,14 @@ static Expr *neutral(Prog *p, AssignOp op)
 }
 
 /* for x0: for x1: ... for n: the store */
-static Node *everywhere(Factor *f, const char *suffix, bool sum)
+static Node *sum_parts(Factor *f)
 {
     Prog *p = f->call->p;
     const Buf *b = f->store->out->buf;
     Local *x[IR_MAX_FULL + 1];
     Expr *hi[IR_MAX_FULL + 1], *at[IR_MAX_FULL + 1];
     int n = f->store->out->nargs;
-    Node store = { .kind = N_STORE, .op = sum ? f->store->op : A_SET };
+    Node store = { .kind = N_STORE, .op = f->store->op };
     Node *nest;
 
     for (int d = 0; d <= n; d++) {
@@ -129,26 +129,24 @@ static Node *everywhere(Factor *f, const char *suffix, bool sum)
         at[d] = loop_use(p, x[d]);
         hi[d] = d < n ? step_extent(p, b, d) : f->loop->hi;
     }
-    store.label = step_join(p, f->part->name, suffix);
-    store.out = sum ? loop_cell(p, (Buf *)b, at, n, 1) : part_cell(f, at, at[n]);
-    store.value = sum ? part_cell(f, at, at[n]) : neutral(p, f->store->op);
+    store.label = step_join(p, f->part->name, ".sum");
+    store.out = loop_cell(p, (Buf *)b, at, n, 1);
+    store.value = part_cell(f, at, at[n]);
     nest = step_nest(p, store.label, x, hi, n + 1, loop_node(p, &store));
-    if (sum && n == 0)
+    if (n == 0)
         nest->how = FOR_SERIAL;
     return nest;
 }
 
-static void add_phases(Factor *f)
+static void add_sum(Factor *f)
 {
     StepCall *c = f->call;
     Nodes to = { 0 };
 
     for (int i = 0; i < c->n; i++) {
-        if (loop_writes(c->phase[i], f->part))
-            step_append(c->p, &to, everywhere(f, ".init", false));
         step_append(c->p, &to, c->phase[i]);
         if (loop_writes(c->phase[i], f->part))
-            step_append(c->p, &to, everywhere(f, ".sum", true));
+            step_append(c->p, &to, sum_parts(f));
     }
     c->phase = to.node;
     c->n = to.n;
@@ -166,6 +164,7 @@ void step_rfactor(StepCall *c)
     find_store(&f, s.node);
     check(&f);
     f.part = part_of(&f);
+    f.part->init = neutral(c->p, f.store->op);
     step_edit(c, c->line->word[0], factor, &f);
-    add_phases(&f);
+    add_sum(&f);
 }

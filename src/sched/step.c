@@ -132,11 +132,15 @@ void step_apply(Prog *p, const StepLine *line, const StepTarget *target)
     if (p->stage != line->step->stage)
         step_refuse(&c, "it works at stage %s, and the program is at stage %s",
                     ir_stage[line->step->stage], ir_stage[p->stage]);
+    if (p->stage != STAGE_COORDINATES)
+        step_place_named(&c);
     line->step->apply(&c);
     for (int i = 0; i < c.n; i++)
         c.phase[i] = loop_settled(p, c.phase[i]);
     p->phase = c.phase;
     p->nphase = c.n;
+    for (int i = 0; i < c.nplaced; i++)
+        loop_drop_init(c.placed[i]);
 }
 
 void step_apply_all(Prog *p, const char *text, Stage stage, const StepTarget *target)

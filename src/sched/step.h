@@ -30,9 +30,11 @@ typedef struct StepLine { /* one step of a schedule's text */
     int nword;
 } StepLine;
 
-/* What a step may ask of the machine that the program is for. */
+/* What a step may ask of the passes and of the machine that the program is for. */
 typedef struct StepTarget {
     const void *ctx;
+    /* The loops that give an array, and those beside it, their initial values. */
+    Node *(*init)(Prog *, Buf *);
     /* The nest of a phase as a tile of registers of so many rows and columns, 0: as many as the
      * machine likes best; NULL: it cannot be one. */
     Node *(*tile)(const void *ctx, Prog *, Node *phase, Node *nest, int rows, int columns);
@@ -44,6 +46,8 @@ struct StepCall { /* a step at work */
     const StepTarget *target; /* NULL: none in particular */
     Node **phase; /* the new phases: at first a copy of the program's list */
     int n, cap;
+    Buf **placed; /* arrays whose initial values the step places: then they are no attribute */
+    int nplaced, cap_placed;
 };
 
 /* step.c: the steps of a schedule's text, in its order; the six numbers of sched.h are left out. */
@@ -167,6 +171,13 @@ void step_check_inputs(StepCall *, const Made *, int user);
 void step_remove_made(StepCall *, const Buf *); /* the phases that write it */
 /* The element of the array that a tree mentions; NULL: none; *many: others as well. */
 Expr *step_only_cell(Prog *, const Node *, const Buf *, bool *many);
+
+/* init.c: initial values, which are attributes of arrays until a step or a pass places them. */
+bool step_has_init(const StepCall *, const Buf *);
+void step_placed(StepCall *, Buf *); /* it has none any more when the step is done */
+/* Places it in loops of its own, C.init, before the first phase that mentions the array. */
+void step_place_init(StepCall *, Buf *);
+void step_place_named(StepCall *); /* those whose loops are words of the step */
 
 /* array.c: arrays that steps make, and their phases. */
 /* A temp with these axes, named after another array: "C.rf". */

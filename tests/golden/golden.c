@@ -128,6 +128,8 @@ static void pass_section(Golden *g, const char *options, Text *out)
     api_lower_to(p, &aim, api_find_pass(p, name.s));
     ir_print(&all, p);
     p->nphase = 0;
+    for (int i = 0; loop_buf(p, i) != NULL; i++)
+        loop_drop_init(loop_buf(p, i));
     if (p->stage != STAGE_COORDINATES)
         ir_print(&head, p);
     text_str(out, all.s + head.n);

@@ -105,10 +105,7 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
             lower_accumulate(k, how);
         if (s->seed % 29 != 0)
             lower_accumulate_outer(k);
-        if (s->seed % 19 != 0)
-            lower_init_registers(k);
-        if (s->seed % 31 != 0)
-            lower_init_stores(k);
+        lower_init(k);
         if (s->seed % 13 != 0 && !all->device)
             lower_batch(k, &unit);
         if (s->seed % 23 != 0)
@@ -123,6 +120,7 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
         if (!all->device)
             lower_for_cpu(s, k, &unit);
     }
+    lower_init(k); /* if no pass did above */
     if ((s->exact || s->tolerance > 0) && s->seed % 3 == 2) /* of exact data nothing is lost */
         lower_compensate(k, &unit);
     lower_cse(k);

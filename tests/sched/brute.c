@@ -140,7 +140,7 @@ static bool is_taken(Arena *a, const Base *b, const char *text, char *why, size_
     bool taken;
 
     step_lines(p, text, &line);
-    taken = CATCH(a->err, step_apply(p, line, NULL)) == ST_OK;
+    taken = CATCH(a->err, step_apply(p, line, base_target())) == ST_OK;
     snprintf(why, room, "%.300s", taken ? "" : a->err->msg);
     err_clear(a->err);
     return taken;

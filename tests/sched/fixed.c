@@ -254,7 +254,7 @@ static const Row row[] = {
     { SPMM, "decompose_reduction c at c.j", "meet each element of C once" },
     { SPMM, "reorder c.i c.k c.j; cache_write c C at c.k; decompose_reduction c at c.k",
       "+        reg c: f32 = 0.0" },
-    { SPMM, "decompose_reduction c at c.i; decompose_reduction c at c.i", "no phase before it" },
+    { SPMM, "decompose_reduction c at c.i; decompose_reduction c at c.i", "C has no initial value that could move" },
     { SPMM, "split c.k 4; reorder c.i c.k.0 c.k.1 c.j; decompose_reduction c at c.k.1",
       "+            c.init: C[i, k0 * 4 + k1] = 0.0" },
     { SPMM, "split c.k 4 mask; reorder c.i c.k.0 c.k.1 c.j; decompose_reduction c at c.k.1",

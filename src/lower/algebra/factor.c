@@ -761,14 +761,6 @@ static bool keep_read(const Kernel *k, RecomputedList made)
     return any;
 }
 
-static bool is_gone(RecomputedList made, int phase)
-{
-    for (int i = 0; i < made.n; i++)
-        if (!made.made[i].off && (made.made[i].first == phase || made.made[i].sum == phase))
-            return true;
-    return false;
-}
-
 void lower_factor(Kernel *k, LowerTile how)
 {
     RecomputedList made = lower_find_recomputed(k, how);
@@ -777,12 +769,18 @@ void lower_factor(Kernel *k, LowerTile how)
 
     out.phase = arena_array(k->p->arena, k->n, sizeof *out.phase);
     do
-        for (int i = 0; i < k->n; i++)
-            out.phase[i] = segments_of(k, k->phase[i], how, made);
+        for (int i = 0; i < k->n; i++) {
+            Node *phase = lower_without_recomputed(k->p, made, k->phase[i]);
+
+            out.phase[i] = phase == NULL ? NULL : segments_of(k, phase, how, made);
+        }
     while (keep_read(&out, made));
     for (int i = 0; i < k->n; i++)
-        if (!is_gone(made, i))
+        if (out.phase[i] != NULL)
             k->phase[n++] = out.phase[i];
     k->n = n;
+    for (int i = 0; i < made.n; i++)
+        if (!made.made[i].off)
+            loop_drop_init(made.made[i].buf);
     lower_done(k, k->p->stage);
 }

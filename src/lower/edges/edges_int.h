@@ -11,7 +11,7 @@ typedef struct Segments Segments; /* algebra/factor_int.h */
 
 typedef struct Recomputed { /* a temporary with rows of entries, computed from arguments alone */
     Buf *buf;
-    int first, sum;     /* the phases that begin its rows and add to them */
+    int sum;            /* the phase that adds to its rows */
     Local *row;         /* of the loop over rows, */
     const Node *nest;   /* and what is inside: loops over terms, then */
     const Node *column; /* over the row's elements, in lanes */
@@ -21,7 +21,7 @@ typedef struct Recomputed { /* a temporary with rows of entries, computed from a
 
 typedef struct RecomputedList {
     Recomputed *made;
-    int n;
+    int n, cap;
 } RecomputedList;
 
 typedef struct TileOf { /* a tile of a sweep */
@@ -30,9 +30,10 @@ typedef struct TileOf { /* a tile of a sweep */
     int most; /* entries */
 } TileOf;
 
-/* edges/recompute.c: what may be computed for the tiles of sweeps; whether some phase still
- * reads it. */
+/* edges/recompute.c: what may be computed for the tiles of sweeps; a phase without the nests that
+ * compute it elsewhere, NULL: nothing is left; whether some phase still reads it. */
 RecomputedList lower_find_recomputed(const Kernel *, LowerTile);
+Node *lower_without_recomputed(Prog *, RecomputedList, Node *phase);
 bool lower_still_read(const Kernel *, const Recomputed *);
 bool lower_is_recomputed(const Segments *, const Buf *);
 /* Elements of made rows in the body of a tile become those of an array of the tile; what computes

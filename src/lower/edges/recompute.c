@@ -44,16 +44,17 @@ static void see_input(Expr *e, void *ctx)
         in->good = in->good && !loop_writes(in->k->phase[i], e->buf);
 }
 
-/* The nest of the sums of a row, whose loop this is: sums outside, columns innermost. */
+/* Whether the nest in this loop over rows sums up each element of the row: sums outside, columns
+ * innermost. */
 static bool take_nest(const Kernel *k, const Node *rows, LowerTile how, Recomputed *m)
 {
     const Node *phase = k->phase[m->sum];
     Inputs in = { k, m->sum, rows == phase ? NULL : phase->local, true };
-    const Node *n = rows->nbody == 1 ? rows->body[0] : rows;
+    const Node *n = m->nest;
     Memo met = { 0 };
     int depth = 0;
 
-    for (m->nest = n; is_plain_loop(k->p, n) && n->body[0]->kind == N_FOR; n = n->body[0])
+    for (; is_plain_loop(k->p, n) && n->body[0]->kind == N_FOR; n = n->body[0])
         depth++;
     if (depth == 0 || !is_plain_loop(k->p, n) || n->body[0]->kind != N_STORE ||
         n->body[0]->op != A_ADD || n->body[0]->nat > 0 || n->body[0]->out->op != OP_cell)
@@ -67,50 +68,48 @@ static bool take_nest(const Kernel *k, const Node *rows, LowerTile how, Recomput
            is_row_index(n->body[0]->out->arg[0], rows->local, n);
 }
 
-/* Whether the phase gives all elements of so many rows one value. */
-static bool is_begin(const Kernel *k, const Node *n, Expr *count, Recomputed *m)
+/* Whether the array has so many rows, each of one column after the other, and all of them begin
+ * with one value. */
+static bool has_rows(const Kernel *k, Expr *count, Recomputed *m)
 {
-    const Node *in = n->nbody == 1 ? n->body[0] : n, *s;
+    Dim dim[IR_MAX_FULL];
 
-    if (n->kind != N_FOR || n->how != FOR_PARALLEL || n->lo != ir_int(k->p, 0) || n->hi != count ||
-        in == n || !is_plain_loop(k->p, in) || in->hi != m->column->hi)
-        return false;
-    s = in->body[0];
-    m->begin = s->value;
-    return s->kind == N_STORE && s->op == A_SET && s->out->op == OP_cell && s->out->buf == m->buf &&
-           s->value->nargs == 0 && s->value->op != OP_local &&
-           is_row_index(s->out->arg[0], n->local, in);
+    m->begin = m->buf->init;
+    return m->begin != NULL && m->buf->init_at == NULL && ir_dims(m->buf, dim) == 2 &&
+           lower_dim_extent(k->p, m->buf, dim[0]) == count &&
+           lower_dim_extent(k->p, m->buf, dim[1]) == m->column->hi;
 }
 
-/* Whether phase `at` makes such rows, another one before it begins them, and all that reads them
- * comes after it. */
-static bool take_made(const Kernel *k, int at, LowerTile how, Recomputed *m)
+/* Whether nothing but the nest writes the rows, and all that reads them comes in later phases. */
+static bool is_only_writer(const Kernel *k, const Node *rows, const Recomputed *m)
 {
-    const Node *phase = k->phase[at], *rows = phase;
-    Expr *count;
+    for (int i = 0; i < rows->nbody; i++)
+        if (rows->body[i] != m->nest && lower_touches(k->p, rows->body[i], m->buf))
+            return false;
+    for (int i = 0; i < k->n; i++)
+        if (i != m->sum && (i < m->sum ? lower_touches(k->p, k->phase[i], m->buf)
+                                       : loop_writes(k->phase[i], m->buf)))
+            return false;
+    return true;
+}
 
-    *m = (Recomputed){ .sum = at, .first = -1 };
-    if (phase->kind != N_FOR || phase->how != FOR_PARALLEL || phase->scheduled ||
-        phase->nbody != 1 || phase->lanes > 1)
-        return false;
-    count = lower_entries(k->p, phase, phase->body[0]);
-    if (count != NULL)
+/* The loop over rows of a phase, which holds nothing but loops, and the number of all rows; or
+ * NULL. */
+static const Node *loop_over_rows(const Kernel *k, const Node *phase, Expr **count)
+{
+    const Node *rows = phase;
+
+    if (phase->kind != N_FOR || phase->how != FOR_PARALLEL || phase->scheduled || phase->lanes > 1)
+        return NULL;
+    *count = phase->nbody == 1 ? lower_entries(k->p, phase, phase->body[0]) : NULL;
+    if (*count != NULL)
         rows = phase->body[0];
     else if (phase->lo == ir_int(k->p, 0))
-        count = phase->hi;
-    if (count == NULL || !take_nest(k, rows, how, m))
-        return false;
-    if (lower_is_elsewhere(k, m->buf))
-        return false;
-    for (int i = 0; i < k->n; i++) {
-        if (i == at || !(i < at ? lower_touches(k->p, k->phase[i], m->buf)
-                                : loop_writes(k->phase[i], m->buf)))
-            continue;
-        if (m->first >= 0 || i > at || !is_begin(k, k->phase[i], count, m))
-            return false;
-        m->first = i;
-    }
-    return m->first >= 0;
+        *count = phase->hi;
+    for (int i = 0; i < rows->nbody; i++)
+        if (rows->body[i]->kind != N_FOR)
+            return NULL;
+    return *count != NULL ? rows : NULL;
 }
 
 /* Whether to compute rows again is cheaper than to keep them: terms of an element, once more for
@@ -128,23 +127,64 @@ static bool is_cheap(const Kernel *k, const Recomputed *m)
     return readers <= 1 || terms <= k->p->policy.recompute_terms / (readers - 1);
 }
 
+/* The temporaries whose rows phase `at` computes. */
+static void add_recomputed(const Kernel *k, int at, LowerTile how, RecomputedList *all)
+{
+    Expr *count;
+    const Node *rows = loop_over_rows(k, k->phase[at], &count);
+
+    for (int i = 0; rows != NULL && i < rows->nbody; i++) {
+        Recomputed m = { .sum = at, .nest = rows->body[i] };
+
+        if (!take_nest(k, rows, how, &m) || !has_rows(k, count, &m) ||
+            lower_is_elsewhere(k, m.buf) || !is_only_writer(k, rows, &m) || !is_cheap(k, &m) ||
+            m.column->hi->i > k->p->policy.tile_scratch / ir_type[m.buf->type].bytes / how.sweep)
+            continue;
+        all->made = arena_grow(k->p->arena, all->made, all->n, &all->cap, sizeof *all->made);
+        all->made[all->n++] = m;
+    }
+}
+
 RecomputedList lower_find_recomputed(const Kernel *k, LowerTile how)
 {
     RecomputedList all = { 0 };
-    Recomputed m;
 
-    all.made = arena_array(k->p->arena, k->n, sizeof *all.made);
     for (int i = 0; i < k->n && how.sweep > 0 && how.sweep <= LIMIT_ROWS; i++)
-        if (take_made(k, i, how, &m) && is_cheap(k, &m) &&
-            m.column->hi->i <= k->p->policy.tile_scratch / ir_type[m.buf->type].bytes / how.sweep)
-            all.made[all.n++] = m;
+        add_recomputed(k, i, how, &all);
     return all;
+}
+
+static bool is_recomputed_nest(RecomputedList all, const Node *n)
+{
+    for (int i = 0; i < all.n; i++)
+        if (!all.made[i].off && all.made[i].nest == n)
+            return true;
+    return false;
+}
+
+Node *lower_without_recomputed(Prog *p, RecomputedList all, Node *n)
+{
+    NodeList body = { 0 };
+    bool changed = false;
+
+    if (n->kind != N_FOR || all.n == 0 || is_recomputed_nest(all, n))
+        return n->kind == N_FOR && all.n > 0 ? NULL : n;
+    for (int i = 0; i < n->nbody; i++) {
+        Node *in = lower_without_recomputed(p, all, n->body[i]);
+
+        changed = changed || in != n->body[i];
+        if (in != NULL)
+            lower_append(p, &body, in);
+    }
+    if (!changed)
+        return n;
+    return body.n > 0 ? lower_with_body(p, n, &body) : NULL;
 }
 
 bool lower_still_read(const Kernel *k, const Recomputed *m)
 {
     for (int i = 0; i < k->n; i++)
-        if (i != m->sum && i != m->first && lower_touches(k->p, k->phase[i], m->buf))
+        if (k->phase[i] != NULL && lower_touches(k->p, k->phase[i], m->buf))
             return true;
     return false;
 }

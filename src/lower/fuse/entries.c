@@ -33,32 +33,24 @@ typedef struct Within {
     Kernel *k;
     Phases *all;
     Buf *buf, *work;
-    int begin;        /* the phase that begins the rows, */
-    int *make, nmake; /* those that add to them, */
+    int *make, nmake; /* the phases that add to the rows, */
     User *user;       /* and those that read them */
     int n;
     int64_t width;
     bool shared; /* something is added to elements that all iterations have */
 } Within;
 
-/* Whether the phase begins all rows with one value. */
-static bool is_begin(Within *w, const Node *n)
+/* Whether the array has rows of a constant width, which all begin with one value. */
+static bool has_rows(Within *w)
 {
-    Prog *p = w->k->p;
-    const Node *in = n->kind == N_FOR && n->nbody == 1 ? n->body[0] : n, *s;
     Dim dim[IR_MAX_FULL];
+    Expr *width;
 
-    if (in == n || in->kind != N_FOR || in->nbody != 1 || n->lo != ir_int(p, 0) ||
-        in->lo != ir_int(p, 0) || ir_dims(w->buf, dim) != 2 || in->hi->op != OP_int ||
-        in->hi != lower_dim_extent(p, w->buf, dim[1]) ||
-        n->hi != lower_dim_extent(p, w->buf, dim[0]))
+    if (w->buf->init == NULL || w->buf->init_at != NULL || ir_dims(w->buf, dim) != 2)
         return false;
-    s = in->body[0];
-    w->width = in->hi->i;
-    return s->kind == N_STORE && s->op == A_SET && s->nat == 0 && s->out->op == OP_cell &&
-           s->out->buf == w->buf && s->value->nargs == 0 && s->value->op != OP_local &&
-           s->value->op != OP_cell && s->out->arg[0] == loop_use(p, n->local) &&
-           s->out->arg[1] == loop_use(p, in->local);
+    width = lower_dim_extent(w->k->p, w->buf, dim[1]);
+    w->width = width->op == OP_int ? width->i : 0;
+    return w->width > 0;
 }
 
 typedef struct Rows {
@@ -256,12 +248,11 @@ static bool find_phases(Within *w)
     int *phase = arena_array(k->p->arena, most, sizeof *phase);
 
     n = users_of(w, phase);
-    if (n == 0 || !is_begin(w, k->phase[phase[0]]))
+    if (!has_rows(w))
         return false;
     w->make = arena_array(k->p->arena, n, sizeof *w->make);
     w->user = arena_array(k->p->arena, n, sizeof *w->user);
-    w->begin = phase[0];
-    for (int m = 1; m < n; m++) {
+    for (int m = 0; m < n; m++) {
         int i = phase[m];
 
         if (loop_writes(k->phase[i], w->buf) && w->n == 0 && is_make(w, k->phase[i]))
@@ -288,13 +279,19 @@ static Expr *in_work(Prog *p, Expr *e, void *ctx)
 static Node *begin_row(const Within *w)
 {
     Prog *p = w->k->p;
-    const Node *phase = w->k->phase[w->begin];
-    Node *s = loop_replace(p, phase->body[0]->body[0], phase->local, ir_int(p, 0));
+    const char *label = loop_init_label(p, w->buf);
+    Local *x = loop_local(p, "x1", T_i64, 1);
+    Expr *at = loop_use(p, x);
     NodeList body = { 0 };
-    Memo memo = { 0 };
+    Node loop = { .kind = N_FOR, .label = label, .local = x, .lo = ir_int(p, 0) };
 
-    lower_append(p, &body, loop_rewrite(p, s, in_work, (void *)w, &memo));
-    return lower_with_body(p, phase->body[0], &body);
+    loop.hi = ir_int(p, w->width);
+    lower_append(p, &body, loop_node(p, &(Node){ .kind = N_STORE,
+                                                 .label = label,
+                                                 .op = A_SET,
+                                                 .out = loop_cell(p, w->work, &at, 1, 1),
+                                                 .value = w->buf->init }));
+    return lower_with_body(p, &loop, &body);
 }
 
 /* What another phase does for an entry, as a part of the first. */
@@ -351,7 +348,7 @@ static Node *fused(Within *w)
 
 static void use_within(Kernel *k, Phases *all, Buf *b)
 {
-    Within w = { .k = k, .all = all, .buf = b, .begin = -1 };
+    Within w = { .k = k, .all = all, .buf = b };
     Node *phase;
     int last;
 
@@ -360,7 +357,7 @@ static void use_within(Kernel *k, Phases *all, Buf *b)
         return;
     phase = fused(&w);
     last = w.user[w.n - 1].at;
-    k->phase[w.begin] = NULL;
+    loop_drop_init(b);
     for (int i = w.make[0]; i < last; i++)
         if (is_moved(&w, i)) {
             k->phase[i] = NULL;

@@ -1,57 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Places initial values in registers.  A phase that only initialises the elements of an array is
- * removed when the next phase that mentions the array loads each of these elements once into a
- * register and stores it back.  The register then starts with the initial value. */
-#include "lower/facts/facts_int.h"
+ * Initial values in registers.  Where the first phase that mentions an array loads each of its
+ * elements once into a register and stores it back, the register starts with the initial value. */
+#include "lower/init/init_int.h"
 #include "lower/storage/storage_int.h"
 
 typedef struct Begin { /* of one array */
     Prog *p;
-    const Node *loop[IR_MAX_FULL]; /* around its store, outermost first */
+    const Node *loop[IR_MAX_FULL]; /* over its elements, outermost first */
     int nloop;
     const Node *store;
     Node *found; /* the let that may begin so */
 } Begin;
 
-typedef struct Begins { /* of all phases */
-    Mentions of;
-    Sites *spots; /* by phase */
-} Begins;
-
 enum { LIMIT_NEST = LOOP_MAX_NEST + 2 };
-
-static void see_data(Expr *e, void *ctx)
-{
-    bool structure = e->op != OP_cell || e->buf->of != NULL;
-
-    if (!structure || e->op == OP_find || e->op == OP_above)
-        *(bool *)ctx = true;
-}
-
-/* A constant, or what structure says. */
-static bool is_first_value(Prog *p, Expr *e)
-{
-    bool data = false;
-    Memo met = { 0 };
-
-    ir_visit(p, e, see_data, &data, &met);
-    return !data;
-}
-
-/* A nest of loops around one store of what is known before all phases. */
-static bool is_begin(Begin *b, const Node *n)
-{
-    for (; n->kind == N_FOR; n = n->body[0]) {
-        if (n->nbody != 1 || b->nloop == IR_MAX_FULL)
-            return false;
-        b->loop[b->nloop++] = n;
-    }
-    b->store = n;
-    return n->kind == N_STORE && n->op == A_SET && n->nat == 0 && n->out->op == OP_cell &&
-           is_first_value(b->p, n->value);
-}
 
 /* An expression of the first nest in terms of the variables of the other: path[i] is the loop for
  * its loop i; or NULL. */
@@ -170,28 +133,16 @@ static Expr *kept_value(Begin *b, const Node *const *path)
 }
 
 /* The let and the store at the end are the only mentions: then no element is met twice. */
-static bool merge(Kernel *k, int from, void *ctx)
+bool lower_init_register(Prog *p, const Node *nest, const Sites *sites)
 {
-    Begins *all = ctx;
-    Begin b = { .p = k->p };
+    Begin b = { .p = p };
     const Node *path[IR_MAX_FULL] = { NULL };
-    int to;
 
-    if (!is_begin(&b, k->phase[from]))
-        return false;
-    to = lower_next_mention(&all->of, b.store->out->buf, from);
-    if (to < 0)
-        return false;
-    lower_sites(k->p, &k->phase[to], &all->spots[to]);
-    if (!find(&b, path, &all->spots[to]))
+    for (; nest->kind == N_FOR; nest = nest->body[0])
+        b.loop[b.nloop++] = nest;
+    b.store = nest;
+    if (!find(&b, path, sites))
         return false;
     b.found->value = kept_value(&b, path);
     return true;
-}
-
-void lower_init_registers(Kernel *k)
-{
-    Begins all = { lower_mentioned(k), arena_array(k->p->arena, k->n, sizeof *all.spots) };
-
-    lower_drop_phases(k, merge, &all);
 }

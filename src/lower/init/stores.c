@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Places initial values in first stores.  A phase that initialises each element of a row is
- * removed when the next phase that mentions the array adds to elements of the same rows, in
- * loops of constant length.  Rows are the iterations of the phase or, where it runs over the
- * rows of an axis, their entries.  The first store that reaches an element sets it instead of
- * adding to it.  Elements that no store reaches, or that one store reaches beside others, are
- * initialised at the start of the row. */
-#include "lower/facts/facts_int.h"
+ * Initial values in first stores.  Where the first phase that mentions an array adds to elements of
+ * rows of its own, in loops of constant length, the first store that reaches an element sets it
+ * instead of adding to it.  Rows are the iterations of the phase or, where it runs over the rows of
+ * an axis, their entries.  Elements that no store reaches, or that one store reaches beside others,
+ * are initialised at the start of the row. */
+#include "lower/init/init_int.h"
 #include "lower/storage/storage_int.h"
 
 enum { LIMIT_ROW = 1 << 20, LIMIT_LOOPS = 4, NOBODY = -1, SEVERAL = -2 };
@@ -23,8 +22,8 @@ typedef struct Store { /* to elements of the row: base + the sum of i[k] * strid
 
 typedef struct Firsts {
     Prog *p;
-    const Node *begin; /* the phase of first values, */
-    const Node *set;   /* and its store */
+    const Node *begin; /* the loops over all elements, */
+    const Node *set;   /* and their store */
     Buf *buf;
     int64_t row; /* elements of one */
     Node *phase; /* the one that adds */
@@ -35,39 +34,25 @@ typedef struct Firsts {
     int *owner; /* by element: the store that is first; or none, or the beginning of the row */
 } Firsts;
 
-/* Whether the loops from n on, in a loop over rows, run over the elements of a row in their order;
- * `step` gets how far apart iterations of the loop around n are. */
-static bool is_row(Firsts *f, const Node *n, int64_t *step)
+/* Whether all elements are in rows of a constant length and begin with one number. */
+static bool has_rows(Firsts *f, const Node *nest)
 {
-    LoopIndex x;
+    const Node *n = nest;
 
-    if (n->kind == N_STORE) {
-        f->set = n;
-        *step = 1;
-        return n->op == A_SET && n->nat == 0 && n->out->op == OP_cell &&
-               n->value->op == OP_real &&
-               (n->out->buf->type == T_f32 || n->out->buf->type == T_f64);
+    f->begin = nest;
+    f->row = 1;
+    if (n->kind != N_FOR)
+        return false;
+    for (n = n->body[0]; n->kind == N_FOR; n = n->body[0]) {
+        if (n->hi->op != OP_int || n->hi->i > LIMIT_ROW / f->row)
+            return false;
+        f->row *= n->hi->i;
+        if (f->row == 0)
+            return false;
     }
-    if (n->kind != N_FOR || n->how != FOR_SERIAL || n->lanes > 1 || n->nbody != 1 ||
-        n->lo->op != OP_int || n->lo->i != 0 || n->hi->op != OP_int || n->hi->i > LIMIT_ROW ||
-        !is_row(f, n->body[0], step) || !loop_index(f->set->out->arg[0], n->local, &x) ||
-        x.stride != *step)
-        return false;
-    *step *= n->hi->i;
-    return *step <= LIMIT_ROW;
-}
-
-/* for r in 0..n, for x in 0..row: X[r * row + x] = constant. */
-static bool is_begin(Firsts *f, const Node *n)
-{
-    LoopIndex x;
-
-    if (n->kind != N_FOR || n->how != FOR_PARALLEL || n->lanes > 1 || n->nbody != 1 ||
-        !is_row(f, n->body[0], &f->row) || !loop_index(f->set->out->arg[0], n->local, &x))
-        return false;
-    f->begin = n;
-    f->buf = f->set->out->buf;
-    return f->row > 0 && x.stride == f->row && x.constant == 0;
+    f->set = n;
+    f->buf = n->out->buf;
+    return n->value->op == OP_real && (f->buf->type == T_f32 || f->buf->type == T_f64);
 }
 
 /* How far iterations of a loop around the store are apart; -1: it is not known. */
@@ -322,7 +307,7 @@ static bool find_rows(Firsts *f)
     return f->rows != NULL;
 }
 
-/* The phase of first values, for rows that no entry names: none, where there are as many. */
+/* The loops for rows that no entry names: none, where there are as many entries. */
 static Node *for_unnamed(const Firsts *f)
 {
     Prog *p = f->p;
@@ -333,38 +318,17 @@ static Node *for_unnamed(const Firsts *f)
     return loop_node(p, &c);
 }
 
-typedef struct All { /* phases */
-    Mentions of;
-    Sites *spots; /* by phase */
-} All;
-
-static bool merge(Kernel *k, int from, void *ctx)
+bool lower_init_store(Prog *p, const Node *nest, Node *phase, const Sites *sites, Node **left)
 {
-    All *all = ctx;
-    Firsts f = { .p = k->p };
-    int to;
+    Firsts f = { .p = p, .phase = phase };
 
-    if (k->phase[from]->scheduled || !is_begin(&f, k->phase[from]))
-        return false;
-    to = lower_next_mention(&all->of, f.buf, from);
-    if (to < 0 || k->phase[to]->kind != N_FOR || k->phase[to]->how != FOR_PARALLEL ||
-        k->phase[to]->lanes > 1 || k->phase[to]->scheduled)
-        return false;
-    lower_sites(k->p, &k->phase[to], &all->spots[to]);
-    f.phase = k->phase[to];
-    if (!find_rows(&f) || !take_stores(&f, &all->spots[to]))
+    *left = NULL;
+    if (phase->kind != N_FOR || phase->how != FOR_PARALLEL || phase->lanes > 1 ||
+        phase->scheduled || !has_rows(&f, nest) || !find_rows(&f) || !take_stores(&f, sites))
         return false;
     choose_first(&f);
     set_firsts(&f);
-    if (f.name->op == OP_local)
-        return true;
-    k->phase[from] = for_unnamed(&f);
-    return false;
-}
-
-void lower_init_stores(Kernel *k)
-{
-    All all = { lower_mentioned(k), arena_array(k->p->arena, k->n, sizeof *all.spots) };
-
-    lower_drop_phases(k, merge, &all);
+    if (f.name->op != OP_local)
+        *left = for_unnamed(&f);
+    return true;
 }

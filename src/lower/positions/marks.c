@@ -14,7 +14,7 @@ typedef struct Marked { /* of one array of marks */
     const Node *loop[LIMIT_LOOPS]; /* around the store that marks, outermost first */
     int nloop;
     const Node *store;
-    int begin, end; /* the phases before and after it that mention the marks */
+    int first, end; /* its phase, and the one after it that reads the marks */
     int mentions;
 } Marked;
 
@@ -68,22 +68,22 @@ static int marking_stores(const Node *n, const Buf *hit)
     return sum;
 }
 
-/* One phase that sets the marks, one that has the only store with them, one that asks them. */
+/* One phase that has the only store with the marks, one that reads them. */
 static bool find_phases(Marked *r)
 {
-    int phase[3], n = 0;
+    int phase[2], n = 0;
 
     for (int i = 0; i < r->k->n; i++)
         if (mentions(r, i)) {
-            if (n == 3)
+            if (n == 2)
                 return false;
             phase[n++] = i;
         }
-    if (n != 3 || marking_stores(r->k->phase[phase[1]], r->hit) != 1)
+    if (n != 2 || marking_stores(r->k->phase[phase[0]], r->hit) != 1)
         return false;
-    r->begin = phase[0];
-    r->end = phase[2];
-    return find_store(r, r->k->phase[phase[1]]);
+    r->first = phase[0];
+    r->end = phase[1];
+    return find_store(r, r->k->phase[phase[0]]);
 }
 
 static const Node *innermost(const Node *n)
@@ -105,7 +105,7 @@ static int place_of(const Marked *r, const Node *loop)
 /* Whether the loops reach each index of the element: one loop for each, over all that there are. */
 static bool is_everywhere(const Marked *r)
 {
-    const Node *dim = r->k->phase[r->begin];
+    const Node *dim = r->k->phase[r->end];
 
     for (int d = 0; d < r->store->out->nargs; d++, dim = dim->body[0]) {
         bool found = false;
@@ -180,22 +180,20 @@ static Node *with_innermost(Prog *p, const Node *n, const NodeList *body)
     return lower_with_body(p, n, &one);
 }
 
-static Node *begin_with(const Marked *r, Expr *reached, Expr *fill)
+/* The element begins with its fill where no term reaches it. */
+static void begin_with(const Marked *r, Expr *fill)
 {
-    const Node *n = r->k->phase[r->begin], *in = innermost(n);
     Prog *p = r->k->p;
-    NodeList body = { 0 };
+    Buf *b = r->store->out->buf;
+    Elements e = lower_elements(p, b);
+    Expr *reached;
 
-    for (int i = 0; i < in->nbody; i++) {
-        Node s = *in->body[i];
-
-        if (s.out->buf == r->hit)
-            continue;
-        if (s.out->buf == r->store->out->buf && reached != NULL)
-            s.value = ir_node(p, OP_select, (Expr *[]){ reached, s.value, fill }, 3);
-        lower_append(p, &body, loop_node(p, &s));
-    }
-    return with_innermost(p, n, &body);
+    condition(r, e.index, &reached);
+    loop_drop_init(r->hit);
+    if (reached == NULL)
+        return;
+    b->init = ir_node(p, OP_select, (Expr *[]){ reached, b->init, fill }, 3);
+    b->init_at = arena_copy(p->arena, e.x, (size_t)e.n * sizeof *e.x);
 }
 
 /* What is left to do for elements whose sums are complete: nothing, or they are rounded. */
@@ -241,21 +239,21 @@ static bool is_nest(const Marked *r, const Node *n)
 static void drop_marks(Kernel *k, Buf *hit)
 {
     Marked r = { .k = k, .hit = hit };
-    Expr *reached, *ask;
+    Expr *reached;
+    Node *ask;
     int n = 0;
 
-    if (!find_phases(&r) || !is_nest(&r, k->phase[r.begin]) || !is_nest(&r, k->phase[r.end]) ||
-        !is_everywhere(&r))
+    if (!find_phases(&r) || !is_nest(&r, k->phase[r.end]) || !is_everywhere(&r))
         return;
-    ask = innermost(k->phase[r.end])->body[0]->value;
-    if (ask->op != OP_select ||
-        !condition(&r, innermost(k->phase[r.begin])->body[0]->out->arg, &reached))
+    ask = innermost(k->phase[r.end])->body[0];
+    if (ask->value->op != OP_select || !condition(&r, ask->out->arg, &reached))
         return;
-    k->phase[r.begin] = begin_with(&r, reached, ask->arg[2]);
+    begin_with(&r, ask->value->arg[2]);
     k->phase[r.end] = end_with(&r);
+    k->phase[r.first] = without_mark(&r, k->phase[r.first]);
     for (int i = 0; i < k->n; i++)
         if (k->phase[i] != NULL)
-            k->phase[n++] = i > r.begin && i < r.end ? without_mark(&r, k->phase[i]) : k->phase[i];
+            k->phase[n++] = k->phase[i];
     k->n = n;
 }
 

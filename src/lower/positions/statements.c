@@ -8,8 +8,8 @@
  *                                                  for k in 0..f
  *                                                      C[i, k] += A[j] * B[J.coord[j], k]
  *
- * Each assignment, or group of assignments, becomes one phase.  Phases before and after it
- * initialise and complete the buffers that it writes.  Needs a checked program. */
+ * Each assignment, or group of assignments, becomes one phase; phases after it complete the buffers
+ * that it writes.  The initial value of a buffer becomes an attribute.  Needs a checked program. */
 #include "lower/positions/positions_int.h"
 
 #include <math.h>
@@ -40,6 +40,7 @@ static Buf *own_array(Pos *c, const Buf *b, const char *suffix, Type type)
     t.type = type;
     t.kind = B_TEMP;
     t.has_fill = false;
+    loop_drop_init(&t);
     return loop_own(c->p, &t);
 }
 
@@ -48,38 +49,11 @@ typedef void Inside(Pos *, Buf *, Expr *const *index, int n, NodeList *out);
 
 static void everywhere(Pos *c, Buf *b, const char *suffix, Inside *fn)
 {
-    const char *label = join(c, b->name, suffix);
-    Dim dim[IR_MAX_FULL];
-    Local *x[IR_MAX_FULL];
-    Expr *index[IR_MAX_FULL];
-    int n = ir_dims(b, dim);
+    Elements e = lower_elements(c->p, b);
     NodeList body = { 0 };
 
-    for (int d = 0; d < n; d++) {
-        Text name = { .arena = c->p->arena };
-
-        text_f(&name, "x%d", d);
-        x[d] = loop_local(c->p, name.s, T_i64, 1);
-        index[d] = loop_use(c->p, x[d]);
-    }
-    fn(c, b, index, n, &body);
-    for (int i = 0; i < body.n; i++)
-        body.node[i]->label = label;
-    for (int d = n - 1; d >= 0; d--) {
-        Node loop = { .kind = N_FOR,
-                      .label = label,
-                      .local = x[d],
-                      .lo = ir_int(c->p, 0),
-                      .how = d == 0 ? FOR_PARALLEL : FOR_SERIAL,
-                      .body = body.node,
-                      .nbody = body.n,
-                      .hi = lower_dim_extent(c->p, b, dim[d]),
-                      .over = lower_dim_over(c->p, b, dim[d]) };
-
-        body = (NodeList){ 0 };
-        pos_add(c, &body, &loop);
-    }
-    pos_add_phase(c, lower_phase(c->p, &body));
+    fn(c, b, e.index, e.n, &body);
+    pos_add_phase(c, lower_over_elements(c->p, b, &e, join(c, b->name, suffix), body));
 }
 
 static void add_set(Pos *c, NodeList *l, Expr *out, Expr *value)
@@ -106,16 +80,10 @@ static Expr *identity(Pos *c, const Buf *b)
     return ir_int(c->p, op == A_MAX ? INT64_MIN : INT64_MAX);
 }
 
-static void begin_element(Pos *c, Buf *b, Expr *const *index, int n, NodeList *out)
+/* The accumulator of an array that the caller gives begins with what is given. */
+static void load_element(Pos *c, Buf *b, Expr *const *index, int n, NodeList *out)
 {
-    Buf *acc = c->acc[b->id] != NULL ? c->acc[b->id] : b, *hit = c->hit[b->id];
-
-    if (b->kind == B_INOUT)
-        add_set(c, out, loop_cell(c->p, acc, index, n, 1), loop_cell(c->p, b, index, n, 1));
-    else
-        add_set(c, out, loop_cell(c->p, acc, index, n, 1), identity(c, b));
-    if (hit != NULL)
-        add_set(c, out, loop_cell(c->p, hit, index, n, 1), ir_int(c->p, 0));
+    add_set(c, out, loop_cell(c->p, c->acc[b->id], index, n, 1), loop_cell(c->p, b, index, n, 1));
 }
 
 /* Elements never reached get the declared fill; accumulators are rounded once. */
@@ -138,11 +106,6 @@ static bool needs_marks(const Pos *c, const Buf *b, AssignOp op)
     if (b->kind == B_INOUT || op == A_SET)
         return false;
     return b->has_fill || (op != A_ADD && (b->type == T_i32 || c->how[b->id].has_companions));
-}
-
-static void unmark_element(Pos *c, Buf *b, Expr *const *index, int n, NodeList *out)
-{
-    add_set(c, out, loop_cell(c->p, c->set[b->id], index, n, 1), ir_int(c->p, 0));
 }
 
 static bool is_bound(const Stmt *s, const Var *v)
@@ -232,7 +195,7 @@ static bool sets_all(const Stmt *s, const Assign *a)
     return nmet == s->nbind && are_independent(b, met, nmet);
 }
 
-/* Before the first statement that writes the buffer. */
+/* Before the first statement that writes the buffer: its initial value, and arrays beside it. */
 static void begin_buffer(Pos *c, Buf *b)
 {
     AssignOp op = c->how[b->id].op;
@@ -242,11 +205,15 @@ static void begin_buffer(Pos *c, Buf *b)
         c->acc[b->id] = own_array(c, b, ".acc", b->type == T_i32 ? T_i64 : T_f32);
     if (needs_marks(c, b, op))
         c->hit[b->id] = own_array(c, b, ".hit", T_i32);
-    if ((b->kind != B_INOUT && !c->how[b->id].whole) || c->acc[b->id] != NULL)
-        everywhere(c, b, ".init", begin_element);
+    if (b->kind == B_INOUT && c->acc[b->id] != NULL)
+        everywhere(c, b, ".init", load_element);
+    else if (b->kind != B_INOUT && (!c->how[b->id].whole || c->acc[b->id] != NULL))
+        (c->acc[b->id] != NULL ? c->acc[b->id] : b)->init = identity(c, b);
+    if (c->hit[b->id] != NULL)
+        c->hit[b->id]->init = ir_int(c->p, 0);
     if (c->tested[b->id]) {
         c->set[b->id] = own_array(c, b, ".set", T_i32);
-        everywhere(c, b, ".unset", unmark_element);
+        c->set[b->id]->init = ir_int(c->p, 0);
     }
 }
 

@@ -45,12 +45,16 @@ static Expr *flatten(Prog *p, Expr *e, void *ctx)
     return loop_cell(p, e->buf, &at, 1, 1);
 }
 
+Node *lower_flattened(Prog *p, Node *phase)
+{
+    Memo memo = { 0 };
+
+    return loop_rewrite(p, phase, flatten, NULL, &memo);
+}
+
 void lower_flatten(Kernel *k)
 {
-    for (int i = 0; i < k->n; i++) {
-        Memo memo = { 0 };
-
-        k->phase[i] = loop_rewrite(k->p, k->phase[i], flatten, NULL, &memo);
-    }
+    for (int i = 0; i < k->n; i++)
+        k->phase[i] = lower_flattened(k->p, k->phase[i]);
     lower_done(k, STAGE_LOOPS);
 }

@@ -41,6 +41,17 @@ void lower_dims(Prog *, const Buf *, Entry *const *at, Expr **out);
 Expr *lower_dim_extent(Prog *, const Buf *, Dim);
 /* What a loop from 0 to this extent runs over; NULL: an axis without a name. */
 const Over *lower_dim_over(Prog *, const Buf *, Dim);
+/* storage/elements.c: the loops over all elements of an array, and the phase with this body inside
+ * them. */
+typedef struct Elements {
+    Dim dim[IR_MAX_FULL];
+    Local *x[IR_MAX_FULL];
+    Expr *index[IR_MAX_FULL];
+    int n;
+} Elements;
+Elements lower_elements(Prog *, const Buf *);
+Node *lower_over_elements(Prog *, const Buf *, const Elements *, const char *label, NodeList body);
+Node *lower_flattened(Prog *, Node *phase); /* storage/flatten.c */
 /* storage/arrays.c: the stride of a dimension of a buffer that has strides. */
 Expr *lower_stride(Prog *, const Buf *, int d);
 

@@ -118,17 +118,6 @@ void lower_done(Kernel *k, Stage stage)
     k->p->nphase = k->n;
 }
 
-void lower_drop_phases(Kernel *k, bool (*merge)(Kernel *, int i, void *ctx), void *ctx)
-{
-    int n = 0;
-
-    for (int i = 0; i < k->n; i++)
-        if (!merge(k, i, ctx))
-            k->phase[n++] = k->phase[i];
-    k->n = n;
-    lower_done(k, k->p->stage);
-}
-
 Node *lower_phase(Prog *p, const NodeList *l)
 {
     int n = l->n;

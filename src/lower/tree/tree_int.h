@@ -22,8 +22,6 @@ int lower_slots(Node *, Expr ***out);
 
 /* One phase that runs these nodes in order; NULL for an empty list. */
 Node *lower_phase(Prog *, const NodeList *);
-/* Removes each phase that `merge` has moved into later ones. */
-void lower_drop_phases(Kernel *, bool (*merge)(Kernel *, int phase, void *ctx), void *ctx);
 void lower_done(Kernel *, Stage); /* the program consists of these phases from now on */
 
 bool lower_reads(Prog *, Expr *, const Buf *);

@@ -65,6 +65,24 @@ TEST(a_loop_runs_over_rows_that_there_are)
     bed_close(&b);
 }
 
+TEST(elements_hold_their_initial_value_before_all_phases)
+{
+    Bed b;
+
+    bed_open(&b, "program p(m, n, f) stage loops\n"
+                 "axis I = m, J = compressed(I, n)\n"
+                 "f64 A[I, J], B[n, f], C[I, f]; i64 W[f, I]\n"
+                 "init C[x, y] = select(J.start[x] < J.start[x + 1], x * 10 + y, -1.0)\n"
+                 "init W = 7\n"
+                 "phase c for i in 0..m\n"
+                 "    C[i * f] += 100\n");
+    bind_spmm(&b);
+    bed_run(&b);
+    WANT(&b, "C", 100, 1, 99, -1, 120, 21);
+    WANT_INT(&b, "W", 7, 7, 7, 7, 7, 7);
+    bed_close(&b);
+}
+
 /* One at a time, the last first; and counts them. */
 static void backwards(void *with, int64_t n, InterpRange *run, void *job)
 {

@@ -17,6 +17,11 @@
 #define PH "phase c for i in 0..m\n"
 
 static const Refusal refusals[] = {
+    { L "init Z = 0\n", ST_CHECK, 5, 11, "Z: it has no initial value: it is given, constant or" },
+    { L "init K = 0\n", ST_CHECK, 7, 11, "K: it has no initial value: it is given, constant or" },
+    { L "init W = 0.5\n", ST_CHECK, 4, 5, "W: an initial value is real and not i64" },
+    { L "init C[x] = B[x]\n", ST_CHECK, 3, 20, "C: an initial value is made of literals, sizes and" },
+    { L "init C[x] = find(J, 0, size(J), x)\n", ST_CHECK, 3, 20, "made of literals, sizes and" },
     { L PH "    J.start[i] = 1\n", ST_CHECK, 9, 5, "c: J.start is constant here" },
     { L PH "    Q.a[i] = 1\n", ST_CHECK, 9, 5, "c: Q.a is constant here" },
     { L "phase c for i in 1..m parts J.coord\n    C[i] = 1\n", ST_CHECK, 8, 7,

@@ -43,6 +43,17 @@ TEST(a_tree_prints_as_it_was_written)
     reads_as(P, text, text);
 }
 
+TEST(initial_values_print_as_they_were_written)
+{
+    const char *text = "init C[x] = select(J.start[x] < J.start[x + 1], 0.0, -inf)\n"
+                       "init X = 1.0\n"
+                       "init W = -1\n"
+                       "phase c for i in 0..m\n"
+                       "    C[i] += 2.0\n";
+
+    reads_as(P, text, text);
+}
+
 TEST(every_kind_of_element_and_function_reads_back)
 {
     const char *text =
@@ -285,8 +296,14 @@ TEST(trees_that_differ_are_not_equal)
 
 static const Refusal refusals[] = {
     { "program p(m) stage loop\n", ST_PARSE, 1, 20, "expected coordinates, positions or loops" },
-    { L "y: C[i] = 1\n", ST_PARSE, 6, 1, "expected a declaration or a phase, found `y`" },
+    { L "y: C[i] = 1\n", ST_PARSE, 6, 1, "expected a declaration, an initial value or a phase, found `y`" },
     { L "phase 3\n", ST_PARSE, 6, 7, "expected the label of the phase" },
+    { L "init\n", ST_PARSE, 6, 5, "expected an array" },
+    { L "init N = 0\n", ST_CHECK, 6, 6, "N is not an array" },
+    { L "init C 0\n", ST_PARSE, 6, 8, "expected `=`" },
+    { L "init C = 0\ninit C = 1\n", ST_CHECK, 7, 6, "C has an initial value already" },
+    { L "init C[x, y] = 0\n", ST_CHECK, 6, 11, "C has 1 dimension, and this names more" },
+    { L "init B[x] = 0\n", ST_CHECK, 6, 11, "B has 2 dimensions, and this names 1" },
     { L "phase c for I in 0..m\n", ST_CHECK, 6, 13, "begins with a capital" },
     { L "phase c for m in 0..m\n", ST_CHECK, 6, 13, "m is already the name of a size" },
     { L "phase c for i of 0..m\n", ST_PARSE, 6, 15, "expected `in` and a range, found `of`" },

@@ -8,6 +8,8 @@
 #include "sched/step.h"
 #include "unit/ir_bed.h"
 
+static const StepTarget with_init = { .init = lower_init_nest };
+
 static const char spmm[] = "program spmm(m, n, f)\n"
                            "axis I = m, J = compressed(I, n), K = f\n"
                            "f32 A[I, J], B[n, K], C[I, K]\n"
@@ -24,7 +26,7 @@ static void lowered(Bed *b, const char *text)
 
 static Status taken(Bed *b, const char *steps)
 {
-    return CATCH(&b->err, step_apply_all(b->p, steps, b->p->stage, NULL); ir_check(b->p));
+    return CATCH(&b->err, step_apply_all(b->p, steps, b->p->stage, &with_init); ir_check(b->p));
 }
 
 static void to_loops(Bed *b)
@@ -63,7 +65,7 @@ static void refuses(const char *text, const char *before, const char *step, cons
     CHECK_EQ(taken(&b, before), ST_OK);
     was = bed_print(&b, b.p);
     CHECK_EQ(step_lines(b.p, step, &line), 1);
-    CHECK_EQ(CATCH(&b.err, step_apply(b.p, line, NULL)), ST_ARG);
+    CHECK_EQ(CATCH(&b.err, step_apply(b.p, line, &with_init)), ST_ARG);
     CHECK_HAS(b.err.msg, step);
     CHECK_HAS(b.err.msg, why);
     CHECK_STR(bed_print(&b, b.p), was);
@@ -145,9 +147,6 @@ TEST(split_of_a_constant_length_may_be_exact)
     gives(spmm, "split c.k 4 exact", "c.exact",
           "phase c.exact\n"
           "    check f % 4 == 0 else size\n"
-          "phase C.init for x0 in I\n"
-          "    for x1 in K\n"
-          "        C[x0, x1] = 0.0\n"
           "phase c scheduled for i in I balance J.start\n"
           "    for j in J[i]\n"
           "        for k0 in 0..f / 4 of tiles(K, 4) as k.0\n"
@@ -192,8 +191,6 @@ TEST(a_sum_that_loses_its_rows_is_not_parallel)
           "phase y scheduled for k in K\n"
           "    for i in I\n"
           "        Y[i, k] = X[i, k]\n"
-          "phase Z.init for x0 in I\n"
-          "    Z[x0] = 0.0\n"
           "phase z for i in I\n"
           "    for k in K\n"
           "        Z[i] += X[i, k]\n");
@@ -343,7 +340,7 @@ TEST(a_tree_that_was_read_has_the_names_that_it_was_given)
     CHECK_EQ(taken(&b, "split c.k 16 mask; split c.k.1 4"), ST_OK);
     bed_read(&b, bed_print(&b, b.p));
     CHECK_EQ(taken(&b, "reorder c.i c.k.0 c.k.1.0 c.j c.k.1.1; unroll c.k.1.1"), ST_OK);
-    CHECK(b.p->phase[1]->scheduled && !b.p->phase[0]->scheduled);
+    CHECK(b.p->nphase == 1 && b.p->phase[0]->scheduled);
     bed_close(&b);
 }
 
@@ -356,7 +353,7 @@ TEST(steps_of_the_other_stage_wait)
     CHECK_EQ(step_lines(b.p, "tile 8; split c.k 4 # four\n;vectorize  c.k.1   4", &line), 2);
     CHECK_STR(line[1].text, "vectorize c.k.1 4");
     CHECK_EQ(line[1].nword, 2);
-    CHECK_EQ(CATCH(&b.err, step_apply(b.p, &line[1], NULL)), ST_ARG);
+    CHECK_EQ(CATCH(&b.err, step_apply(b.p, &line[1], &with_init)), ST_ARG);
     CHECK_HAS(b.err.msg, "it works at stage loops, and the program is at stage positions");
     bed_close(&b);
 }

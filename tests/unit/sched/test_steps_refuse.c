@@ -6,6 +6,8 @@
 #include "sched/step.h"
 #include "unit/ir_bed.h"
 
+static const StepTarget with_init = { .init = lower_init_nest };
+
 static const char spmm[] = "program spmm(m, n, f)\n"
                            "axis I = m, J = compressed(I, n), K = f\n"
                            "f32 A[I, J], B[n, K], C[I, K]\n"
@@ -130,7 +132,7 @@ static const Row rows[] = {
     { branches, "", "merge y x", "y reads X, which x writes" },
     { branches, "", "merge y none", "no phase is called none" },
     { branches, "", "merge x y", "y does not come after x" },
-    { branches, "", "decompose_reduction y at y.i", "no phase before it" },
+    { branches, "", "decompose_reduction y at y.i", "Y has no initial value that could move" },
     { branches, "", "pack y X by 4", "X is written in x" },
     { branches, "", "compute_inline y", "y makes no temp" },
     { branches, "", "fuse x.i x.k", "more than x.k is in the outer loop" },
@@ -151,12 +153,12 @@ static void refused(const Row *r)
     bed_read(&b, r->text);
     if (b.p->stage == STAGE_COORDINATES && CATCH(&b.err, lower_positions(b.p)) != ST_OK)
         test_fail(__FILE__, __LINE__, "%s", b.err.msg);
-    st = CATCH(&b.err, step_apply_all(b.p, r->before, b.p->stage, NULL));
+    st = CATCH(&b.err, step_apply_all(b.p, r->before, b.p->stage, &with_init));
     if (st != ST_OK)
         test_fail(__FILE__, __LINE__, "%s: %s", r->before, b.err.msg);
     was = bed_print(&b, b.p);
     CHECK_EQ(step_lines(b.p, r->step, &line), 1);
-    st = CATCH(&b.err, step_apply(b.p, line, NULL));
+    st = CATCH(&b.err, step_apply(b.p, line, &with_init));
     if (st != ST_ARG || strstr(b.err.msg, r->why) == NULL || strstr(b.err.msg, r->step) == NULL)
         test_fail(__FILE__, __LINE__, "%s; %s: %s", r->before, r->step,
                   st == ST_OK ? "is taken" : b.err.msg);

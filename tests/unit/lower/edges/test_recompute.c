@@ -12,9 +12,11 @@
     "axis I = m, E(I) = seg : j < n\n"                               \
     "f32 X[n, 24], H[E, 3], M[3, 24], G[I], S[E]; inout f32 Z[I, 24]\n" \
     "temp f32 W[E, 24], T[E, 3]\n"
-#define FIRST "phase W.init for x in 0..size(E)\n    for y in 0..24\n        W[x * 24 + y] = 0.0\n"
+#define FIRST "init W = 0.0\n"
+#define AGAIN "phase a for x in 0..size(E)\n    for y in 0..24\n        W[x * 24 + y] = 0.0\n"
 #define ROWS "phase w for i in 0..m balance E.start\n    for e in E.start[i]..E.start[i + 1]\n"
 #define TERM "        for l in 0..3\n            for u in 0..24\n                "
+#define BESIDE(sum) "        for l in 0..3\n            " sum "\n"
 #define SUM ROWS TERM "W[e * 24 + u] += H[e * 3 + l] * M[l * 24 + u]\n"
 #define SWEEP(at)                                                                  \
     "phase z for i in 0..m balance E.start\n    for e in E.start[i]..E.start[i + 1]\n" \
@@ -49,9 +51,14 @@ static const RowsCase made[] = {
     { "phase a for x in 0..m\n    for y in 0..24\n        W[x * 24 + y] = 0.0\n" SUM
           SWEEP("e * 24"),
       false },
-    { FIRST FIRST SUM SWEEP("e * 24"), false },
+    { FIRST AGAIN SUM SWEEP("e * 24"), false },
+    { AGAIN SUM SWEEP("e * 24"), false },
     { FIRST SUM SUM SWEEP("e * 24"), false },
-    { FIRST SUM SWEEP("e * 24") FIRST, false },
+    { "init W[x, y] = select(E.start[0] < x, 0.0, 1.0)\n" SUM SWEEP("e * 24"), false },
+    /* beside another sum of the entry, which stays, but not beside one of its own row */
+    { FIRST "init T = 0.0\n" SUM BESIDE("T[e * 3 + l] += H[e * 3 + l]") SWEEP("e * 24"), true },
+    { FIRST SUM BESIDE("W[e * 24 + l] += H[e * 3 + l]") SWEEP("e * 24"), false },
+    { FIRST SUM SWEEP("e * 24") AGAIN, false },
     /* the sum is of what the row of the phase has, of other elements, or of what changes later */
     { FIRST ROWS TERM "W[e * 24 + u] += G[i] * M[l * 24 + u]\n" SWEEP("e * 24"), false },
     { FIRST ROWS TERM "W[e * 24 + u] max= H[e * 3 + l] * M[l * 24 + u]\n" SWEEP("e * 24"), false },

@@ -12,7 +12,7 @@
     "f32 X[n, 8], H[E, 3], M[3, 8], Y[E, 3]; inout f32 Z[I, 8], G[E, 3], D[3, 8], B[n, 3], "   \
     "C[n, 8], S[600, 600], O[E, 8], R[]\n"                                                     \
     "temp f32 W[E, 8]\n"
-#define FIRST "phase a for x in 0..size(E)\n    for y in 0..8\n        W[x, y] = 0.0\n"
+#define FIRST "init W = 0.0\n"
 #define ROWS "phase w for i in 0..m balance E.start\n    for e in E.start[i]..E.start[i + 1]\n"
 #define MAKE ROWS "        for u in 0..8\n            W[e, u] += X[E.j[e], u]\n"
 #define AGAIN ROWS "        for u in 0..4\n            W[e, u] += Z[i, u]\n"
@@ -164,7 +164,7 @@ TEST(tiles_of_wide_rows_have_fewer_entries)
 {
     LowerTile how = { .unit = ROWS_UNIT, .registers = 8, .sweep = LIMIT_ROWS };
     const char *body =
-        "phase a for x in 0..size(E)\n    for y in 0..4096\n        W[x, y] = 0.0\n"
+        "init W = 0.0\n"
         ROWS "        for u in 0..4096\n            W[e, u] += X[E.j[e], u]\n"
         "phase u for l in 0..3\n    for i in 0..m\n        for e in E.start[i]..E.start[i + 1]\n"
         "            for u in 0..4096\n                G[e, l] += W[e, u] * M[l, u]\n";

@@ -10,11 +10,11 @@
     "axis I = m, J = compressed(I, n), K = compressed(I, n) sorted unique\n" \
     "f32 A[I, J], B[I, K], X[n], Y[I], Z[I, n]\n"
 
-TEST(a_sum_gets_a_phase_that_initialises_its_output)
+TEST(a_sum_gets_an_initial_value_for_its_output)
 {
     const char *text = pass_text("positions", NULL, HEAD "y: Y[i] += A[i, j] * X[j]\n");
 
-    CHECK_HAS(text, "phase Y.init ");
+    CHECK_HAS(text, "\ninit Y = 0.0\nphase y ");
     CHECK_HAS(text, "Y[i] += A[j] * X[J.coord[j]]\n");
 }
 
