@@ -184,7 +184,8 @@ bool loop_ends(Prog *, const Over *, Expr **lo, Expr **hi);
 bool loop_is_all(Prog *, const Node *); /* the loop has these ends */
 /* The same tree, where loops that have left the row or the tile that they name name nothing. */
 Node *loop_settled(Prog *, Node *);
-bool loop_begins(Prog *, const Node *); /* it begins where all of them do */
+/* What the rest of a loop runs over, when its first iterations have become another loop. */
+const Over *loop_over_rest(Prog *, const Node *);
 /* What is known of each local where a loop begins, by Local.id: its loop, or its let's value. */
 typedef struct LoopKnown {
     const Node *loop;

@@ -170,11 +170,18 @@ bool loop_is_all(Prog *p, const Node *n)
            n->hi == hi;
 }
 
-bool loop_begins(Prog *p, const Node *n)
+static bool begins(Prog *p, const Node *n)
 {
     Expr *lo, *hi;
 
     return n->kind == N_FOR && n->over != NULL && loop_ends(p, n->over, &lo, &hi) && n->lo == lo;
+}
+
+/* A loop that goes on where another has ended runs over the same rows.  In a tile of them it does
+ * not: whether its first position is in the tile may not be provable, as in a constant tile. */
+const Over *loop_over_rest(Prog *p, const Node *n)
+{
+    return begins(p, n) && n->over->tile == NULL ? n->over : NULL;
 }
 
 typedef struct Scope {
