@@ -448,6 +448,7 @@ void api_run_pass(const Pass *s, Kernel *k, const Aim *aim)
         run_between(s, k, aim);
     else
         s->run(k, aim);
+    loop_settle(k->p, k->phase, k->n);
     k->p->properties |= s->gives;
     k->p->stage = s->to;
     k->p->phase = k->phase;

@@ -182,10 +182,6 @@ Expr *loop_positions(Prog *, Axis *);
 /* The ends of the loop over all that it says; false: there are none (offsets, rounds). */
 bool loop_ends(Prog *, const Over *, Expr **lo, Expr **hi);
 bool loop_is_all(Prog *, const Node *); /* the loop has these ends */
-/* The same tree, where loops that have left the row or the tile that they name name nothing. */
-Node *loop_settled(Prog *, Node *);
-/* What the rest of a loop runs over, when its first iterations have become another loop. */
-const Over *loop_over_rest(Prog *, const Node *);
 /* What is known of each local where a loop begins, by Local.id: its loop, or its let's value. */
 typedef struct LoopKnown {
     const Node *loop;
@@ -195,6 +191,10 @@ typedef struct LoopKnown {
  * no expressions when loop_touch_over has seen the tree. */
 bool loop_over_holds(Prog *, const LoopKnown *, const Node *);
 void loop_touch_over(Prog *, const Node *);
+/* Keeps what loops say that they run over where it is still provable, and drops it elsewhere: a
+ * rewrite may move a loop out of the row that it names, or give it ends in a form that no proof
+ * knows (loop_settle.c). */
+void loop_settle(Prog *, Node **phase, int n);
 /* The start array of the axis, one of whose rows the loop runs over, or a part of it; or NULL. */
 Buf *loop_row_start(Prog *, const Node *);
 

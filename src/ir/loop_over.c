@@ -170,66 +170,6 @@ bool loop_is_all(Prog *p, const Node *n)
            n->hi == hi;
 }
 
-static bool begins(Prog *p, const Node *n)
-{
-    Expr *lo, *hi;
-
-    return n->kind == N_FOR && n->over != NULL && loop_ends(p, n->over, &lo, &hi) && n->lo == lo;
-}
-
-/* A loop that goes on where another has ended runs over the same rows.  In a tile of them it does
- * not: whether its first position is in the tile may not be provable, as in a constant tile. */
-const Over *loop_over_rest(Prog *p, const Node *n)
-{
-    return begins(p, n) && n->over->tile == NULL ? n->over : NULL;
-}
-
-typedef struct Scope {
-    Prog *p;
-    bool *bound; /* by Local.id */
-} Scope;
-
-static bool is_bound(const Scope *s, const Expr *e)
-{
-    bool bound = e == NULL || e->op != OP_local || s->bound[e->local->id];
-
-    for (int i = 0; bound && e != NULL && i < e->nargs; i++)
-        bound = is_bound(s, e->arg[i]);
-    return bound;
-}
-
-static Node *settled(Scope *s, Node *n)
-{
-    bool lost = n->over != NULL && !(is_bound(s, n->over->row) && is_bound(s, n->over->tile));
-    Node **body = arena_array(s->p->arena, n->nbody, sizeof *body), *c;
-
-    if (n->kind == N_FOR)
-        s->bound[n->local->id] = true;
-    for (int i = 0; i < n->nbody; i++) {
-        body[i] = settled(s, n->body[i]);
-        if (n->body[i]->kind == N_LET)
-            s->bound[n->body[i]->local->id] = true;
-        lost = lost || body[i] != n->body[i];
-    }
-    for (int i = 0; i < n->nbody; i++)
-        if (n->body[i]->kind == N_LET)
-            s->bound[n->body[i]->local->id] = false;
-    if (n->kind == N_FOR)
-        s->bound[n->local->id] = false;
-    if (!lost)
-        return n;
-    c = loop_node(s->p, n);
-    c->body = body;
-    if (n->over != NULL && !(is_bound(s, n->over->row) && is_bound(s, n->over->tile)))
-        c->over = NULL;
-    return c;
-}
-
-Node *loop_settled(Prog *p, Node *n)
-{
-    return settled(&(Scope){ p, arena_array(p->arena, p->nlocal, sizeof(bool)) }, n);
-}
-
 Buf *loop_row_start(Prog *p, const Node *n)
 {
     const Over *o = n->kind == N_FOR ? n->over : NULL;

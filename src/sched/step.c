@@ -135,8 +135,7 @@ void step_apply(Prog *p, const StepLine *line, const StepTarget *target)
     if (p->stage != STAGE_COORDINATES)
         step_place_named(&c);
     line->step->apply(&c);
-    for (int i = 0; i < c.n; i++)
-        c.phase[i] = loop_settled(p, c.phase[i]);
+    loop_settle(p, c.phase, c.n);
     p->phase = c.phase;
     p->nphase = c.n;
     for (int i = 0; i < c.nplaced; i++)

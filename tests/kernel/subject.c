@@ -41,19 +41,30 @@ static Policy policy_of(Arena *a, const VectorUnit *unit, uint64_t seed)
     return sched.policy;
 }
 
+/* As the pipeline does after every pass. */
+static void after_pass(Kernel *k)
+{
+    loop_settle(k->p, k->phase, k->n);
+    k->p->phase = k->phase;
+    k->p->nphase = k->n;
+    ir_check(k->p);
+}
+
+#define RUN(pass, ...) (pass(__VA_ARGS__), after_pass(k))
+
 /* The last passes that CPUs alone run. */
 static void lower_for_cpu(const Subject *s, Kernel *k, const VectorUnit *unit)
 {
     if (lanes_of(unit, T_f32) > 1 && s->seed % 11 != 1)
-        lower_vectorize_outer(k, unit);
+        RUN(lower_vectorize_outer, k, unit);
     if (s->seed % 7 != 0)
-        lower_fuse_rows(k);
-    lower_prefetch_gathers(k, s->seed % 2 == 0 ? 4096 : 64);
-    lower_prefetch_rows(k, s->seed % 2 == 0 ? 64 : 0);
+        RUN(lower_fuse_rows, k);
+    RUN(lower_prefetch_gathers, k, s->seed % 2 == 0 ? 4096 : 64);
+    RUN(lower_prefetch_rows, k, s->seed % 2 == 0 ? 64 : 0);
     if (s->seed % 3 == 1)
-        lower_stream(k, s->seed % 2 == 0 ? 1 : 256);
+        RUN(lower_stream, k, s->seed % 2 == 0 ? 1 : 256);
     if (s->seed % 3 != 0)
-        lower_jam(k);
+        RUN(lower_jam, k);
 }
 
 /* In the passes that re-associate, only exact data keep their bits. */
@@ -77,20 +88,19 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
     if (s->seed % 17 != 0)
         lower_relayout(s->prog);
     k = lower_positions(s->prog);
-    ir_check(s->prog);
-    lower_unroll(k);
+    after_pass(k);
+    RUN(lower_unroll, k);
     if ((s->exact || s->tolerance > 0) && s->seed % 37 != 0)
-        lower_fuse_entries(k);
+        RUN(lower_fuse_entries, k);
     if ((s->exact || s->tolerance > 0) && s->seed % 11 != 0)
-        lower_split_sums(k);
-    lower_flatten(k);
-    ir_check(s->prog);
-    lower_unroll(k);
+        RUN(lower_split_sums, k);
+    RUN(lower_flatten, k);
+    RUN(lower_unroll, k);
     if (s->seed % 7 != 0)
-        lower_hoist(k);
+        RUN(lower_hoist, k);
     if (s->seed % 13 != 0) {
-        lower_gallop(k);
-        lower_hash(k);
+        RUN(lower_gallop, k);
+        RUN(lower_hash, k);
     }
     if (s->exact || s->tolerance > 0) {
         LowerTile how = { .unit = &unit,
@@ -98,35 +108,34 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
                           .sweep = (const int[]){ 8, 0, 1, 3 }[s->seed / 4 % 4] };
 
         if (s->seed % 13 != 0)
-            lower_fuse_sums(k);
+            RUN(lower_fuse_sums, k);
         if (vectors && s->seed % 29 != 0)
-            lower_factor(k, how);
+            RUN(lower_factor, k, how);
         if (vectors && s->seed % 17 != 0)
-            lower_accumulate(k, how);
+            RUN(lower_accumulate, k, how);
         if (s->seed % 29 != 0)
-            lower_accumulate_outer(k);
-        lower_init(k);
+            RUN(lower_accumulate_outer, k);
+        RUN(lower_init, k);
         if (s->seed % 13 != 0 && !all->device)
-            lower_batch(k, &unit);
+            RUN(lower_batch, k, &unit);
         if (s->seed % 23 != 0)
-            lower_block_rows(k, how);
+            RUN(lower_block_rows, k, how);
         if (!all->device)
-            lower_panel(k, s->seed % 4 == 1 ? 8 : s->seed % 4 == 2 ? 3 : 0, s->seed % 5 != 0);
+            RUN(lower_panel, k, s->seed % 4 == 1 ? 8 : s->seed % 4 == 2 ? 3 : 0, s->seed % 5 != 0);
         if (vectors)
-            lower_vectorize(k, &unit);
+            RUN(lower_vectorize, k, &unit);
         if (s->seed % 5 != 1)
-            lower_fuse_straight(k);
-        lower_combine(k);
+            RUN(lower_fuse_straight, k);
+        RUN(lower_combine, k);
         if (!all->device)
             lower_for_cpu(s, k, &unit);
     }
-    lower_init(k); /* if no pass did above */
+    RUN(lower_init, k); /* if no pass did above */
     if ((s->exact || s->tolerance > 0) && s->seed % 3 == 2) /* of exact data nothing is lost */
-        lower_compensate(k, &unit);
-    lower_cse(k);
+        RUN(lower_compensate, k, &unit);
+    RUN(lower_cse, k);
     if (all->device)
-        lower_barriers(k);
-    ir_check(s->prog);
+        RUN(lower_barriers, k);
     for (int i = 0; i < k->n && all->plant != NULL; i++) {
         Memo memo = { 0 };
 

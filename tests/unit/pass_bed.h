@@ -15,7 +15,7 @@ enum { PASS_TEXT = 1 << 16 }; /* bytes of a printed program */
 static inline void pass_lower(Bed *b, const char *program, const char *schedule, const char *pass,
                               bool skipped, Text *out)
 {
-    const Target avx2 = { .unit = { VECTOR_LANES(8, 4), 16 } };
+    const Target avx2 = { .unit = { VECTOR_LANES(8, 4), 16, VECTOR_CORE } };
     Aim aim = api_aim_at(&b->err, &avx2, schedule);
     Prog *p = ir_parse(&b->arena, "t.weft", program, strlen(program));
     const Pass *row = api_find_pass(p, pass);

@@ -171,8 +171,6 @@ static Node *over_panels(Panel *c, Node *phase, bool pack)
     if (pack)
         v = loop_rewrite(p, v, from_pack, c, &memo);
     v = loop_node(p, v);
-    if (v->hi->op == OP_int) /* so is the number of panels, and the range is not provable */
-        v->over = NULL;
     v->lo = c->at;
     v->hi = end;
     lower_append(p, &body, v);

@@ -245,7 +245,6 @@ static void put_rows(Rows *w, const Node *loop, int n, NodeList *out)
     count = ir_op2(p, OP_div, rows, ir_int(p, n));
     done = lower_mul(p, count, ir_int(p, n));
     put_tiles(w, loop, loop->lo, count, n, out);
-    rest.over = loop_over_rest(p, loop);
     rest.lo = lower_add(p, loop->lo, done);
     lower_append(p, out, lower_renamed(p, loop_node(p, &rest)));
 }

@@ -152,7 +152,6 @@ static void put_jam(Jam *j, Node *n, int at, int most, NodeList *out)
     Node rest = *n;
 
     lower_append(p, out, many(j, n, at, most, count));
-    rest.over = loop_over_rest(p, n);
     rest.lo = lower_add(p, n->lo, lower_mul(p, count, ir_int(p, most)));
     lower_append(p, out, loop_node(p, &rest));
 }
