@@ -180,8 +180,8 @@ void subject_add(Arena *a, Subjects *all, Subject s)
 {
     Text prefix = { .arena = a };
 
-    if (all->device && s.tolerance < LAST_PLACES * 0x1p-53 && calls(s.prog))
-        s.tolerance = LAST_PLACES * 0x1p-53;
+    if (all->device && calls(s.prog))
+        s.functions = LAST_PLACES * 0x1p-53;
 
     text_f(&prefix, "k%d", all->n);
     strides_repeat(a, &s);
