@@ -109,6 +109,8 @@ Node *loop_node(Prog *p, const Node *n)
 
     c->body = arena_copy(p->arena, n->body, (size_t)n->nbody * sizeof *n->body);
     c->at = arena_copy(p->arena, n->at, (size_t)n->nat * sizeof *n->at);
+    if (c->lanes == 0) /* as the text has it */
+        c->lanes = 1;
     return c;
 }
 

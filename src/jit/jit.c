@@ -7,7 +7,6 @@
 #include "jit/jit_int.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -106,8 +105,7 @@ static bool load_any(Job *j, int dir)
     memcpy(program, j->key, JIT_KEY / 2);
     program[JIT_KEY / 2] = 0;
     list = dir_list(j, dir, &n);
-    if (n > 0)
-        qsort(list, (size_t)n, sizeof *list, by_name);
+    array_sort(list, n, sizeof *list, by_name);
     for (int i = 0; i < n; i++) {
         const char *suffix = dir_suffix(list[i]);
 
