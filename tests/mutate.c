@@ -424,14 +424,17 @@ static void swaps(Source *src, int i)
         add_swap(src, a, i - 1, i + 1, b);
 }
 
-/* The first two arguments of a call. */
+/* The first two arguments of a call, but of a test whether two texts are equal. */
 static void call_swaps(Source *src, int i)
 {
+    static const char *const compare[] = { "strcmp", "strncmp", "strcasecmp", "memcmp", NULL };
     int comma[2] = { -1, -1 }, n = 0, end;
 
     if (!is_word(src, i) || is_keyword(src, i) || !is(src, i + 1, "("))
         return;
     end = match(src, i + 1, 1);
+    if (is_one(src, i, compare) && (is(src, end + 1, "==") || is(src, end + 1, "!=")))
+        return;
     for (int k = i + 2; k < end && n < 2; k++) {
         if (is(src, k, "(") || is(src, k, "[") || is(src, k, "{"))
             k = match(src, k, 1);
