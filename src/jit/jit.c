@@ -180,12 +180,14 @@ void jit_need_compiler(Jit *jit, Err *err)
 static void publish(Job *j, Bytes lib)
 {
     for (int i = 0; i < DIRS; i++) {
-        int code = j->dir[i].fd < 0 ? 0 : entry_publish(j, j->dir[i].fd, lib);
+        int code;
 
-        if (j->dir[i].fd >= 0 && code == 0)
+        if (j->dir[i].fd < 0)
+            continue;
+        code = entry_publish(j, j->dir[i].fd, lib);
+        if (code == 0)
             return;
-        if (code != 0)
-            job_note(j, "not kept in %s: %s", j->dir[i].path, strerror(code));
+        job_note(j, "not kept in %s: %s", j->dir[i].path, strerror(code));
     }
 }
 
