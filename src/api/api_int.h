@@ -185,7 +185,8 @@ struct weft_args {
 enum {
     TARGET_AVX2 = 1, /* the CPU has to have it */
     TARGET_AVX512 = 2,
-    TARGET_BY_NAME = 4 /* every CPU runs it, and none gets it unasked */
+    TARGET_BY_NAME = 4, /* every CPU runs it, and none gets it unasked */
+    TARGET_TEXT = 8 /* for `weft emit` alone: the library does not run it */
 };
 
 typedef struct Target { /* what programs are compiled for; the rows are in target.c */
@@ -195,6 +196,7 @@ typedef struct Target { /* what programs are compiled for; the rows are in targe
     VectorUnit unit;         /* that passes see: lanes by type, registers */
     unsigned flags;          /* TARGET_AVX2, ... */
     const char *flag[8];     /* of the C compiler; NULL at the end */
+    GpuUnit gpu;             /* of targets whose lanes are threads */
 } Target;
 
 typedef struct Lowered { /* what runs need to know of a program that has become C text */
@@ -331,9 +333,10 @@ static inline const char *target_name(const Target *target)
     return colon != NULL ? colon + 1 : target->name;
 }
 const Target *api_target(weft_ctx *);                        /* throws for a bad WEFT_MAX_ISA */
-const Target *api_target_named(const char *name);            /* "c:avx2"; or NULL */
+const Target *api_target_named(const char *name); /* "c:avx2", "cuda"; or NULL */
 const Target *api_find_target(weft_ctx *, const char *name); /* that, or "c"; throws */
 const Target *api_runs_here(weft_ctx *, const char *name); /* the same, if this machine runs it */
+void api_put_lanes(Text *, const Target *); /* what the prelude of kernels for GPUs has to know */
 const char *api_target_row(int i, const char **note);        /* all that are listed; or NULL */
 
 /* kernel.c: finds or makes the variant for this key; the first when it cannot be made. */

@@ -57,7 +57,8 @@ struct DevModule *device_build(weft_ctx *ctx, const Lowered *l, const char *sour
     if (info->narray > LIMIT_ARRAYS)
         err_throw(&ctx->err, ST_LIMIT, "%d arrays: a kernel on a device has at most %d",
                   info->narray, LIMIT_ARRAYS);
-    text_f(&text, "#define WEFT_LANES %d\n%s", lanes_of(&l->target->unit, T_f32), source);
+    api_put_lanes(&text, l->target);
+    text_str(&text, source);
     return dev_build(api_device(ctx), &ctx->err, text.s, name, info->nphase);
 }
 

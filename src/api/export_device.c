@@ -73,6 +73,6 @@ void export_put_device(const Export *x, const Text *functions)
              " * struct weft_launch.  Its sizes are ");
     put_sizes(x);
     text_str(x->out, ".\n * Structure is not checked. */\n");
-    text_f(x->out, "#define WEFT_LANES %d\n%s%s", lanes_of(&x->target->unit, T_f32),
-           x->target->dialect->prelude, functions->s);
+    api_put_lanes(x->out, x->target);
+    text_f(x->out, "%s%s", x->target->dialect->prelude, functions->s);
 }

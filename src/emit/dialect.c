@@ -37,34 +37,26 @@ const Dialect emit_dialect_c = {
     .guard = { "\n#if WEFT_BYTES != ", "\n#error \"this text is for ", "\"\n#endif\n" },
 };
 
-/* Addresses are global: structure, values and the scratch memory of a unit. */
-const Dialect emit_dialect_opencl = {
-    .name = "opencl",
-    .prelude = emit_gpu_h,
-    .type = { [T_none] = "int64_t",
-              [T_bool] = "int",
-              [T_i32] = "int32_t",
-              [T_i64] = "int64_t",
-              [T_real] = "double",
-              [T_f16] = "uint16_t",
-              [T_bf16] = "uint16_t",
-              [T_f32] = "float",
-              [T_f64] = "double" },
-    .array = " __global *restrict ",
-    .constant = "__constant ",
-    .pointer = "__global void *",
-    .entry = "WEFT_FN int64_t ",
-    .entry_args = "(WEFT_ARGS)",
-    .part = "WEFT_FN int64_t ",
-    .part_args = "(WEFT_DATA, ",
-    .function = "WEFT_FN ",
-    .inlined = "WEFT_FN ",
-    .pass = "(weft_array, weft_size, weft_shared",
-    .elementary = "",
-    .negate = "!",
-    .one = "WEFT_ONE ",
-    .barrier = "WEFT_BARRIER;",
-    .work = "(__global void *)(weft_work + ",
-    .work_end = ")",
-    .guard = { "", "", "" },
-};
+/* Addresses are global: structure, values and the scratch memory of a unit.  What is spelled
+ * differently from one of these languages to the next is a macro of the prelude. */
+#define GPU_DIALECT(language)                                                                     \
+    {                                                                                             \
+        .name = language, .prelude = emit_gpu_h,                                                  \
+        .type = { [T_none] = "int64_t",                                                           \
+                  [T_bool] = "int",                                                               \
+                  [T_i32] = "int32_t",                                                            \
+                  [T_i64] = "int64_t",                                                            \
+                  [T_real] = "double",                                                            \
+                  [T_f16] = "uint16_t",                                                           \
+                  [T_bf16] = "uint16_t",                                                          \
+                  [T_f32] = "float",                                                              \
+                  [T_f64] = "double" },                                                           \
+        .array = " WEFT_GLOBAL *WEFT_ALONE ", .constant = "WEFT_CONSTANT ",                       \
+        .pointer = "WEFT_ADDRESS ", .entry = "WEFT_FN int64_t ", .entry_args = "(WEFT_ARGS)",     \
+        .part = "WEFT_FN int64_t ", .part_args = "(WEFT_DATA, ", .function = "WEFT_FN ",          \
+        .inlined = "WEFT_FN ", .pass = "(WEFT_SAME", .elementary = "", .negate = "!",             \
+        .one = "WEFT_ONE ", .barrier = "WEFT_BARRIER;",                                           \
+        .work = "(WEFT_GLOBAL void *)(weft_work + ", .work_end = ")", .guard = { "", "", "" },    \
+    }
+const Dialect emit_dialect_opencl = GPU_DIALECT("opencl"), emit_dialect_cuda = GPU_DIALECT("cuda"),
+              emit_dialect_hip = GPU_DIALECT("hip");

@@ -534,6 +534,32 @@ static bool has_lanes(const Node *n)
     return has;
 }
 
+/* Where lanes are threads, each phase is also a kernel: all arrays, then what the prelude names. */
+static void put_kernel(Emit *o, EmitPhase *f, int i)
+{
+    Text name = { .arena = o->p->arena };
+    int n = 0;
+
+    text_f(&name, "%s_kernel_%d", o->prefix, i);
+    f->kernel = name.s;
+    text_f(o->out, "\n\nWEFT_KERNEL(WEFT_BLOCK) %s(", f->kernel);
+    for (int k = 0; k < o->k->narray; k++) {
+        const Buf *b = o->k->array[k];
+
+        if (b->kind != B_CONST)
+            text_f(o->out, "%s(%s, %d), ",
+                   emit_is_stored(o, &o->phase_stored, b) ? "WEFT_OUT" : "WEFT_IN",
+                   emit_ctype(o, b->type), k);
+    }
+    text_f(o->out, "WEFT_LAUNCH)\n{\n    WEFT_POINTERS(%d) = {", o->k->narray + 1);
+    for (int k = 0; k < o->k->narray; k++, n++)
+        if (o->k->array[k]->kind == B_CONST)
+            text_f(o->out, "%s0,", n % 6 == 0 ? "\n        " : " ");
+        else
+            text_f(o->out, "%sWEFT_AT(%d),", n % 6 == 0 ? "\n        " : " ", k);
+    text_f(o->out, " 0\n    };\n    WEFT_%s_LEVEL(%s)\n}", f->lanes ? "WARP" : "THREAD", f->name);
+}
+
 static void emit_phase(Emit *o, Node *n, int i)
 {
     EmitPhase *f = &o->k->phase[i];
@@ -578,6 +604,8 @@ static void emit_phase(Emit *o, Node *n, int i)
     if (has_stream(n)) /* whoever waits for the phase reads what it stored */
         text_str(o->out, "\n    WEFT_FENCE;");
     text_f(o->out, "\n    return %s;\n}", o->warp ? "fault != 0 ? fault : late" : "fault");
+    if (o->dialect->one != NULL)
+        put_kernel(o, f, i);
 }
 
 static void see_function(Expr *e, void *ctx)
@@ -598,35 +626,6 @@ static void put_headers(Emit *o, Node *const *phase, int n)
         text_f(o->out, "\n%s", o->dialect->elementary);
     if (builds)
         text_f(o->out, "\n%s", emit_set_h);
-}
-
-/* Where lanes are threads, each phase is also a kernel: all arrays, then what prelude names. */
-static void put_kernel(Emit *o, EmitPhase *f, int i)
-{
-    Text name = { .arena = o->p->arena };
-    int n = 0;
-
-    text_f(&name, "%s_kernel_%d", o->prefix, i);
-    f->kernel = name.s;
-    text_f(o->out, "\n\nWEFT_KERNEL %s(", f->kernel);
-    for (int k = 0; k < o->k->narray; k++)
-        if (o->k->array[k]->kind != B_CONST)
-            text_f(o->out, "WEFT_POINTER(%d), ", k);
-    text_f(o->out, "WEFT_LAUNCH)\n{\n    WEFT_POINTERS(%d) = {", o->k->narray + 1);
-    for (int k = 0; k < o->k->narray; k++, n++)
-        if (o->k->array[k]->kind == B_CONST)
-            text_f(o->out, "%s0,", n % 12 == 0 ? "\n        " : " ");
-        else
-            text_f(o->out, "%sweft_p%d,", n % 12 == 0 ? "\n        " : " ", k);
-    text_f(o->out, " 0\n    };\n    WEFT_%s_LEVEL(%s)\n}", f->lanes ? "WARP" : "THREAD", f->name);
-}
-
-static void put_kernels(Emit *o)
-{
-    text_f(o->out, "\n\n#undef weft_launch\n#define weft_launch %s_launch\nWEFT_LAUNCH_OF(%d)",
-           o->prefix, o->p->nsize + o->k->ncount + 1);
-    for (int i = 0; i < o->k->nphase; i++)
-        put_kernel(o, &o->k->phase[i], i);
 }
 
 EmitKernel *emit_functions(Text *out, const Dialect *dialect, Prog *p, Node *const *phase, int n,
@@ -667,10 +666,11 @@ EmitKernel *emit_functions_cut(Text *out, const Dialect *dialect, Prog *p, Node 
     for (int i = 0; i < n; i++)
         loop_visit(p, phase[i], find_search, &f, &again);
     emit_stride_functions(&o, phase, n);
+    if (dialect->one != NULL)
+        text_f(out, "\n\n#undef weft_launch\n#define weft_launch %s_launch\nWEFT_LAUNCH_OF(%d)",
+               prefix, p->nsize + k->ncount + 1);
     for (int i = 0; i < n; i++)
         emit_phase(&o, phase[i], i);
-    if (dialect->one != NULL)
-        put_kernels(&o);
     text_char(out, '\n');
     return k;
 }

@@ -30,7 +30,7 @@ typedef struct Dialect {
     const char *work, *work_end; /* around the place of an array in the scratch memory of a unit */
     const char *guard[3]; /* an error for other registers, around f32 bytes and a target's name */
 } Dialect;
-extern const Dialect emit_dialect_c, emit_dialect_opencl;
+extern const Dialect emit_dialect_c, emit_dialect_opencl, emit_dialect_cuda, emit_dialect_hip;
 
 typedef struct EmitPhase {
     const char *name; /* of the function, a RunPhaseFn: (arrays, sizes, begin, end, scratch) */

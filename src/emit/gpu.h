@@ -24,12 +24,15 @@ typedef ulong uint64_t;
 #define WEFT_FN __attribute__((overloadable, unused)) static
 #define WEFT_TURNS(n) __attribute__((opencl_unroll_hint(n)))
 #define WEFT_GLOBAL __global
-#define WEFT_KERNEL __kernel void
-#define WEFT_POINTER(i) __global void *weft_p##i
+#define WEFT_CONSTANT __constant
+#define WEFT_ALONE restrict
+#define WEFT_ADDRESS __global void *
+#define WEFT_KERNEL(block) __kernel void
 #define WEFT_POINTERS(n) __global void *const weft_array[n]
 #define WEFT_DATA                                                                        \
     __global void *const *weft_array WEFT_USED, const int64_t *weft_size WEFT_USED,      \
         __local double *weft_shared WEFT_USED
+#define WEFT_SAME weft_array, weft_size, weft_shared
 #define WEFT_PASS weft_array, weft_s.size, weft_shared
 #define WEFT_OPEN __local double weft_shared[WEFT_LANES];
 #define weft_lane ((int)get_local_id(0))
@@ -60,41 +63,74 @@ typedef ulong uint64_t;
 #define WEFT_FOLDED(name, v) weft_fold_##name(v, weft_shared)
 #else
 /* ---- CUDA and HIP.  A block has several warps; lanes exchange values by shuffles. */
+#if defined(__HIP__) && __has_include(<hip/hip_runtime.h>)
+#include <hip/hip_runtime.h>
+#elif defined(__HIP__)
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#endif
 #include <math.h>
 #include <stdint.h>
-#define WEFT_USED
-#define WEFT_FN static __device__ inline
+#define WEFT_USED __attribute__((unused))
+#define WEFT_FN WEFT_USED __attribute__((always_inline)) static __device__ inline
 #define WEFT_TURNS(n) _Pragma("unroll")
 #define WEFT_GLOBAL
-#define WEFT_KERNEL extern "C" __global__ void
-#define WEFT_POINTER(i) void *weft_p##i
+#define WEFT_CONSTANT WEFT_USED static __device__ const
+#define WEFT_ALONE __restrict__
+#define WEFT_KERNEL(block) extern "C" __global__ void __launch_bounds__(block)
 struct weft_pointer { /* becomes a pointer of the type that is asked for */
     void *p;
+    __device__ weft_pointer(void *q = 0) : p(q) {}
     template <class T> __device__ operator T *() const { return (T *)p; }
 };
+#define WEFT_ADDRESS weft_pointer
 #define WEFT_POINTERS(n) const weft_pointer weft_array[n]
-#define WEFT_DATA const weft_pointer *weft_array, const int64_t *weft_size
+#define WEFT_DATA const weft_pointer *weft_array WEFT_USED, const int64_t *weft_size WEFT_USED
+#define WEFT_SAME weft_array, weft_size
 #define WEFT_PASS weft_array, weft_s.size
 #define WEFT_OPEN
-#define weft_lane ((int)(threadIdx.x % WEFT_LANES))
-#define WEFT_GROUP ((int64_t)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WEFT_LANES))
-#define WEFT_GROUPS ((int64_t)((int64_t)gridDim.x * blockDim.x / WEFT_LANES))
-#define WEFT_THREAD ((int64_t)blockIdx.x * blockDim.x + threadIdx.x)
-#define WEFT_THREADS ((int64_t)gridDim.x * blockDim.x)
-#define WEFT_ATOMIC_MIN(p, v) atomicMin(p, v)
-#define WEFT_MUL_HI(a, b) __mul64hi(a, b)
-#define WEFT_AS_FLOAT(x) __uint_as_float(x)
-#define WEFT_AS_UINT(x) __float_as_uint(x)
-#if defined(__HIP_PLATFORM_AMD__)
+#if defined(__HIP__)
+#define WEFT_THREADS ((int64_t)__builtin_amdgcn_grid_size_x())
+#define WEFT_IN_BLOCK ((int)__builtin_amdgcn_workitem_id_x())
+#define WEFT_BLOCK_ID ((int64_t)__builtin_amdgcn_workgroup_id_x())
+#define WEFT_ATOMIC_MIN(p, v) \
+    __hip_atomic_fetch_min(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)
+#define WEFT_AS_FLOAT(x) __builtin_bit_cast(float, x)
+#define WEFT_AS_UINT(x) __builtin_bit_cast(uint32_t, x)
 #define WEFT_BARRIER \
     (__builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "workgroup"), __builtin_amdgcn_wave_barrier())
-#define WEFT_XOR(v, mask) __shfl_xor(v, mask, WEFT_LANES)
-#define WEFT_FIRST_OF(v) __shfl(v, 0, WEFT_LANES)
+#pragma clang fp contract(off)
+WEFT_FN float weft_of_lane(float v, int lane)
+{
+    return WEFT_AS_FLOAT(__builtin_amdgcn_ds_bpermute(4 * lane, __builtin_bit_cast(int, v)));
+}
+
+WEFT_FN double weft_of_lane(double v, int lane)
+{
+    const uint64_t bits = __builtin_bit_cast(uint64_t, v);
+    const uint32_t low = (uint32_t)__builtin_amdgcn_ds_bpermute(4 * lane, (int)(uint32_t)bits);
+    const uint32_t high = (uint32_t)__builtin_amdgcn_ds_bpermute(4 * lane, (int)(bits >> 32));
+
+    return __builtin_bit_cast(double, (uint64_t)high << 32 | low);
+}
+#define WEFT_XOR(v, mask) weft_of_lane(v, weft_lane ^ (mask))
+#define WEFT_FIRST_OF(v) weft_of_lane(v, 0)
 #else
+#define WEFT_THREADS ((int64_t)gridDim.x * WEFT_BLOCK)
+#define WEFT_IN_BLOCK ((int)threadIdx.x)
+#define WEFT_BLOCK_ID ((int64_t)blockIdx.x)
+#define WEFT_ATOMIC_MIN(p, v) atomicMin(p, v)
+#define WEFT_AS_FLOAT(x) __uint_as_float(x)
+#define WEFT_AS_UINT(x) __float_as_uint(x)
 #define WEFT_BARRIER __syncwarp()
 #define WEFT_XOR(v, mask) __shfl_xor_sync(0xffffffffu, v, mask)
 #define WEFT_FIRST_OF(v) __shfl_sync(0xffffffffu, v, 0)
 #endif
+#define WEFT_BLOCK (WEFT_LANES * WEFT_WARPS) /* threads of a block */
+#define WEFT_MUL_HI(a, b) ((int64_t)((__int128)(a) * (b) >> 64))
+#define weft_lane (WEFT_IN_BLOCK % WEFT_LANES)
+#define WEFT_THREAD (WEFT_BLOCK_ID * WEFT_BLOCK + WEFT_IN_BLOCK)
+#define WEFT_GROUP (WEFT_BLOCK_ID * WEFT_WARPS + WEFT_IN_BLOCK / WEFT_LANES)
+#define WEFT_GROUPS (WEFT_THREADS / WEFT_LANES)
 #define WEFT_FOLD(name, type, join)                              \
     WEFT_FN type weft_fold_##name(type v)                        \
     {                                                            \
@@ -104,6 +140,11 @@ struct weft_pointer { /* becomes a pointer of the type that is asked for */
     }
 #define WEFT_FOLDED(name, v) weft_fold_##name(v)
 #endif
+
+/* The arrays of a kernel: that it only reads, or that it stores to. */
+#define WEFT_IN(type, i) const type WEFT_GLOBAL *WEFT_ALONE weft_p##i
+#define WEFT_OUT(type, i) type WEFT_GLOBAL *WEFT_ALONE weft_p##i
+#define WEFT_AT(i) (WEFT_GLOBAL void *)weft_p##i
 
 /* What the function of a phase gets: arrays and sizes, a range, scratch memory. */
 #define WEFT_ARGS \
