@@ -34,12 +34,15 @@ const Dialect emit_dialect_c = {
     .pass = "(weft_array, weft_size",
     .elementary = emit_elementary_h,
     .negate = "~",
+    .table = "(const int64_t[]){ ",
+    .table_end = "}",
+    .blocks = "",
     .guard = { "\n#if WEFT_BYTES != ", "\n#error \"this text is for ", "\"\n#endif\n" },
 };
 
 /* Addresses are global: structure, values and the scratch memory of a unit.  What is spelled
  * differently from one of these languages to the next is a macro of the prelude. */
-#define GPU_DIALECT(language)                                                                     \
+#define GPU_DIALECT(language, ...)                                                                \
     {                                                                                             \
         .name = language, .prelude = emit_gpu_h,                                                  \
         .type = { [T_none] = "int64_t",                                                           \
@@ -57,6 +60,21 @@ const Dialect emit_dialect_c = {
         .inlined = "WEFT_FN ", .pass = "(WEFT_SAME", .elementary = "", .negate = "!",             \
         .one = "WEFT_ONE ", .barrier = "WEFT_BARRIER;",                                           \
         .work = "(WEFT_GLOBAL void *)(weft_work + ", .work_end = ")", .guard = { "", "", "" },    \
+        .blocks = "(void **)",                                                                    \
+        __VA_ARGS__                                                                               \
     }
-const Dialect emit_dialect_opencl = GPU_DIALECT("opencl"), emit_dialect_cuda = GPU_DIALECT("cuda"),
-              emit_dialect_hip = GPU_DIALECT("hip");
+/* A pointer to a table that stays, as C++ has it. */
+#define CXX_TABLE                                      \
+    .table = "[] { static const int64_t table[] = { ", \
+    .table_end = "}; return (const int64_t *)table; }()"
+const Dialect emit_dialect_opencl = GPU_DIALECT(
+    "opencl", .table = "(const int64_t[]){ ", .table_end = "}",
+    .build = "clBuildProgram with -cl-std=CL1.2 for the kernels, cc -c -x c for the functions below",
+    .suffix = ".cl", .kernels = "\n#if defined(WEFT_OPENCL)\n", .host = "\n#else\n",
+    .end = "#endif\n");
+const Dialect emit_dialect_cuda =
+    GPU_DIALECT("cuda", CXX_TABLE, .build = "nvcc -c -O3", .suffix = ".cu", .kernels = "",
+                .host = "", .end = "");
+const Dialect emit_dialect_hip = GPU_DIALECT(
+    "hip", CXX_TABLE, .build = "hipcc -c -O3", .suffix = ".hip", .kernels = "",
+    .host = "\n#if __has_include(<hip/hip_runtime.h>)\n", .end = "#endif\n");

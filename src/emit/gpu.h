@@ -4,7 +4,8 @@
  * The prelude of kernels for GPUs.  It defines the names of simd.h for a machine whose vector is a
  * warp: a variable of a vector type is one lane's value, a load or store is of the lane's element,
  * and a fold is the only operation in which lanes meet.  Scalars have the same value in all lanes.
- * Sections differ by language: address spaces, the number of the lane, barriers, shuffles. */
+ * Sections differ by language: address spaces, the number of the lane, barriers, shuffles.  A C
+ * compiler gets the integers alone, for what the host of an OpenCL program does. */
 #if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
 #define WEFT_OPENCL
 /* ---- OpenCL C 1.2.  A warp is a work-group; lanes exchange values through local memory. */
@@ -61,7 +62,8 @@ typedef ulong uint64_t;
         return v;                                                              \
     }
 #define WEFT_FOLDED(name, v) weft_fold_##name(v, weft_shared)
-#else
+#define WEFT_INT WEFT_FN
+#elif defined(__CUDACC__) || defined(__HIP__)
 /* ---- CUDA and HIP.  A block has several warps; lanes exchange values by shuffles. */
 #if defined(__HIP__) && __has_include(<hip/hip_runtime.h>)
 #include <hip/hip_runtime.h>
@@ -139,8 +141,16 @@ WEFT_FN double weft_of_lane(double v, int lane)
         return WEFT_FIRST_OF(v);                                 \
     }
 #define WEFT_FOLDED(name, v) weft_fold_##name(v)
+#define WEFT_INT WEFT_USED static __host__ __device__ inline
+#else
+#include <stdint.h>
+#define WEFT_PLAIN
+#define WEFT_USED __attribute__((unused))
+#define WEFT_INT WEFT_USED static inline
+#define WEFT_MUL_HI(a, b) ((int64_t)((__int128)(a) * (b) >> 64))
 #endif
 
+#if !defined(WEFT_PLAIN)
 /* The arrays of a kernel: that it only reads, or that it stores to. */
 #define WEFT_IN(type, i) const type WEFT_GLOBAL *WEFT_ALONE weft_p##i
 #define WEFT_OUT(type, i) type WEFT_GLOBAL *WEFT_ALONE weft_p##i
@@ -334,8 +344,10 @@ WEFT_WINS(under_f32, float, <)
 WEFT_WINS(under_f64, double, <)
 WEFT_WINS(under_i64, int64_t, <)
 
+#endif
+
 /* Checked integers: what does not fit ends the run with fault 3. */
-WEFT_FN int64_t weft_add_ck(int64_t a, int64_t b, int64_t *fault)
+WEFT_INT int64_t weft_add_ck(int64_t a, int64_t b, int64_t *fault)
 {
     const int64_t r = (int64_t)((uint64_t)a + (uint64_t)b);
 
@@ -344,7 +356,7 @@ WEFT_FN int64_t weft_add_ck(int64_t a, int64_t b, int64_t *fault)
     return r;
 }
 
-WEFT_FN int64_t weft_sub_ck(int64_t a, int64_t b, int64_t *fault)
+WEFT_INT int64_t weft_sub_ck(int64_t a, int64_t b, int64_t *fault)
 {
     const int64_t r = (int64_t)((uint64_t)a - (uint64_t)b);
 
@@ -353,7 +365,7 @@ WEFT_FN int64_t weft_sub_ck(int64_t a, int64_t b, int64_t *fault)
     return r;
 }
 
-WEFT_FN int64_t weft_mul_ck(int64_t a, int64_t b, int64_t *fault)
+WEFT_INT int64_t weft_mul_ck(int64_t a, int64_t b, int64_t *fault)
 {
     const int64_t r = (int64_t)((uint64_t)a * (uint64_t)b);
 
@@ -363,19 +375,19 @@ WEFT_FN int64_t weft_mul_ck(int64_t a, int64_t b, int64_t *fault)
 }
 
 /* Rounded down; the rest has the sign of the divisor. */
-WEFT_FN int64_t weft_div_i64(int64_t a, int64_t b)
+WEFT_INT int64_t weft_div_i64(int64_t a, int64_t b)
 {
     return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
 }
 
-WEFT_FN int64_t weft_mod_i64(int64_t a, int64_t b)
+WEFT_INT int64_t weft_mod_i64(int64_t a, int64_t b)
 {
     const int64_t r = b == -1 ? 0 : a % b;
 
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-WEFT_FN int64_t weft_div_ck(int64_t a, int64_t b, int64_t *fault)
+WEFT_INT int64_t weft_div_ck(int64_t a, int64_t b, int64_t *fault)
 {
     if (b == 0 || (a == INT64_MIN && b == -1)) {
         *fault = 3;
@@ -384,38 +396,39 @@ WEFT_FN int64_t weft_div_ck(int64_t a, int64_t b, int64_t *fault)
     return weft_div_i64(a, b);
 }
 
-WEFT_FN int64_t weft_mod_ck(int64_t a, int64_t b, int64_t *fault)
+WEFT_INT int64_t weft_mod_ck(int64_t a, int64_t b, int64_t *fault)
 {
     if (b == 0)
         *fault = 3;
     return b == 0 ? 0 : weft_mod_i64(a, b);
 }
 
-WEFT_FN int weft_inside(int64_t a, int64_t n) { return a >= 0 && a < n; }
-WEFT_FN int64_t weft_neg_ck(int64_t a, int64_t *fault) { return weft_sub_ck(0, a, fault); }
-WEFT_FN int64_t weft_abs_ck(int64_t a, int64_t *f) { return a < 0 ? weft_neg_ck(a, f) : a; }
-WEFT_FN int64_t weft_abs_i64(int64_t a) { return a < 0 ? -a : a; }
-WEFT_FN int64_t weft_relu_i64(int64_t a) { return a > 0 ? a : 0; }
-WEFT_FN int64_t weft_step_i64(int64_t a) { return a > 0; }
-WEFT_FN int64_t weft_sign_i64(int64_t a) { return (a > 0) - (a < 0); }
-WEFT_FN int64_t weft_min_i64(int64_t a, int64_t b) { return a <= b ? a : b; }
-WEFT_FN int64_t weft_max_i64(int64_t a, int64_t b) { return a >= b ? a : b; }
+WEFT_INT int weft_inside(int64_t a, int64_t n) { return a >= 0 && a < n; }
+WEFT_INT int64_t weft_neg_ck(int64_t a, int64_t *fault) { return weft_sub_ck(0, a, fault); }
+WEFT_INT int64_t weft_abs_ck(int64_t a, int64_t *f) { return a < 0 ? weft_neg_ck(a, f) : a; }
+WEFT_INT int64_t weft_abs_i64(int64_t a) { return a < 0 ? -a : a; }
+WEFT_INT int64_t weft_relu_i64(int64_t a) { return a > 0 ? a : 0; }
+WEFT_INT int64_t weft_step_i64(int64_t a) { return a > 0; }
+WEFT_INT int64_t weft_sign_i64(int64_t a) { return (a > 0) - (a < 0); }
+WEFT_INT int64_t weft_min_i64(int64_t a, int64_t b) { return a <= b ? a : b; }
+WEFT_INT int64_t weft_max_i64(int64_t a, int64_t b) { return a >= b ? a : b; }
 
 /* For tables that a search asks: as their maker fills them. */
-WEFT_FN uint64_t weft_mix(uint64_t h) { return (h ^ h >> 32) * 0xd6e8feb86659fd93u; }
+WEFT_INT uint64_t weft_mix(uint64_t h) { return (h ^ h >> 32) * 0xd6e8feb86659fd93u; }
 
-WEFT_FN uint64_t weft_hash(uint64_t seed, uint64_t v)
+WEFT_INT uint64_t weft_hash(uint64_t seed, uint64_t v)
 {
     const uint64_t h = weft_mix(weft_mix((seed ^ v) * 0x9e3779b97f4a7c15u + 1));
 
     return h ^ h >> 32;
 }
 
-WEFT_FN uint64_t weft_place(uint64_t h, uint64_t n)
+WEFT_INT uint64_t weft_place(uint64_t h, uint64_t n)
 {
     return (h >> 32) * (n >> 32) + ((h >> 32) * (n & UINT32_MAX) >> 32);
 }
 
+#if !defined(WEFT_PLAIN)
 /* The last of n rows that begins at p or before: p's own. */
 #define WEFT_ABOVE(name, type)                                                        \
     WEFT_FN int64_t weft_above_##name(type const *start, int64_t n, int64_t p)        \
@@ -484,3 +497,4 @@ WEFT_FN uint16_t weft_to_f16(float v)
     m += 0xfff + (m >> 13 & 1);
     return (uint16_t)(sign | (((uint32_t)e << 10) + (m >> 13)));
 }
+#endif
