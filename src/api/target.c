@@ -234,8 +234,10 @@ const Target *api_runs_here(weft_ctx *ctx, const char *name)
 
 void api_put_lanes(Text *out, const Target *target)
 {
-    text_f(out, "#define WEFT_LANES %d\n#define WEFT_WARPS %d\n", target->gpu.lanes,
-           target->gpu.block);
+    const GpuUnit *u = &target->gpu;
+
+    text_f(out, "#define WEFT_LANES %d\n#define WEFT_WARPS %d\n#define WEFT_RESIDENT %d\n", u->lanes,
+           u->block, u->warps / 2 / u->block);
 }
 
 const char *api_target_row(int i, const char **note)

@@ -534,32 +534,6 @@ static bool has_lanes(const Node *n)
     return has;
 }
 
-/* Where lanes are threads, each phase is also a kernel: all arrays, then what the prelude names. */
-static void put_kernel(Emit *o, EmitPhase *f, int i)
-{
-    Text name = { .arena = o->p->arena };
-    int n = 0;
-
-    text_f(&name, "%s_kernel_%d", o->prefix, i);
-    f->kernel = name.s;
-    text_f(o->out, "\n\nWEFT_KERNEL(WEFT_BLOCK) %s(", f->kernel);
-    for (int k = 0; k < o->k->narray; k++) {
-        const Buf *b = o->k->array[k];
-
-        if (b->kind != B_CONST)
-            text_f(o->out, "%s(%s, %d), ",
-                   emit_is_stored(o, &o->phase_stored, b) ? "WEFT_OUT" : "WEFT_IN",
-                   emit_ctype(o, b->type), k);
-    }
-    text_f(o->out, "WEFT_LAUNCH)\n{\n    WEFT_POINTERS(%d) = {", o->k->narray + 1);
-    for (int k = 0; k < o->k->narray; k++, n++)
-        if (o->k->array[k]->kind == B_CONST)
-            text_f(o->out, "%s0,", n % 6 == 0 ? "\n        " : " ");
-        else
-            text_f(o->out, "%sWEFT_AT(%d),", n % 6 == 0 ? "\n        " : " ", k);
-    text_f(o->out, " 0\n    };\n    WEFT_%s_LEVEL(%s)\n}", f->lanes ? "WARP" : "THREAD", f->name);
-}
-
 static void emit_phase(Emit *o, Node *n, int i)
 {
     EmitPhase *f = &o->k->phase[i];
@@ -605,7 +579,7 @@ static void emit_phase(Emit *o, Node *n, int i)
         text_str(o->out, "\n    WEFT_FENCE;");
     text_f(o->out, "\n    return %s;\n}", o->warp ? "fault != 0 ? fault : late" : "fault");
     if (o->dialect->one != NULL)
-        put_kernel(o, f, i);
+        emit_kernel(o, n, f, i);
 }
 
 static void see_function(Expr *e, void *ctx)
@@ -634,10 +608,11 @@ EmitKernel *emit_functions(Text *out, const Dialect *dialect, Prog *p, Node *con
     return emit_functions_cut(out, dialect, p, phase, n, prefix, 0);
 }
 
-EmitKernel *emit_functions_cut(Text *out, const Dialect *dialect, Prog *p, Node *const *phase,
+EmitKernel *emit_functions_cut(Text *out, const Dialect *dialect, Prog *p, Node *const *given,
                                int n, const char *prefix, int most)
 {
     EmitKernel *k = arena_alloc(p->arena, sizeof *k);
+    Node **phase = arena_array(p->arena, n, sizeof *phase);
     Emit o = { .p = p,
                .dialect = dialect,
                .out = out,
@@ -650,6 +625,8 @@ EmitKernel *emit_functions_cut(Text *out, const Dialect *dialect, Prog *p, Node 
     Finders f = { .o = &o };
     Memo again = { 0 };
 
+    for (int i = 0; i < n; i++)
+        phase[i] = dialect->prefetch != NULL ? given[i] : emit_without_hints(p, given[i]);
     k->phase = arena_array(p->arena, n, sizeof *k->phase);
     k->nphase = n;
     emit_need(&o, phase, n);

@@ -28,7 +28,7 @@ typedef ulong uint64_t;
 #define WEFT_CONSTANT __constant
 #define WEFT_ALONE restrict
 #define WEFT_ADDRESS __global void *
-#define WEFT_KERNEL(block) __kernel void
+#define WEFT_KERNEL(blocks) __kernel void
 #define WEFT_POINTERS(n) __global void *const weft_array[n]
 #define WEFT_DATA                                                                        \
     __global void *const *weft_array WEFT_USED, const int64_t *weft_size WEFT_USED,      \
@@ -78,7 +78,6 @@ typedef ulong uint64_t;
 #define WEFT_GLOBAL
 #define WEFT_CONSTANT WEFT_USED static __device__ const
 #define WEFT_ALONE __restrict__
-#define WEFT_KERNEL(block) extern "C" __global__ void __launch_bounds__(block)
 struct weft_pointer { /* becomes a pointer of the type that is asked for */
     void *p;
     __device__ weft_pointer(void *q = 0) : p(q) {}
@@ -98,6 +97,7 @@ struct weft_pointer { /* becomes a pointer of the type that is asked for */
     __hip_atomic_fetch_min(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)
 #define WEFT_AS_FLOAT(x) __builtin_bit_cast(float, x)
 #define WEFT_AS_UINT(x) __builtin_bit_cast(uint32_t, x)
+#define WEFT_KERNEL(blocks) extern "C" __global__ void __launch_bounds__(WEFT_BLOCK)
 #define WEFT_BARRIER \
     (__builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "workgroup"), __builtin_amdgcn_wave_barrier())
 #pragma clang fp contract(off)
@@ -123,6 +123,8 @@ WEFT_FN double weft_of_lane(double v, int lane)
 #define WEFT_ATOMIC_MIN(p, v) atomicMin(p, v)
 #define WEFT_AS_FLOAT(x) __uint_as_float(x)
 #define WEFT_AS_UINT(x) __float_as_uint(x)
+/* So many blocks have to be resident, or registers are free. */
+#define WEFT_KERNEL(blocks) extern "C" __global__ void __launch_bounds__(WEFT_BLOCK, blocks)
 #define WEFT_BARRIER __syncwarp()
 #define WEFT_XOR(v, mask) __shfl_xor_sync(0xffffffffu, v, mask)
 #define WEFT_FIRST_OF(v) __shfl_sync(0xffffffffu, v, 0)

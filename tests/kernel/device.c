@@ -66,7 +66,7 @@ static Text text_of(Arena *a, const Subjects *all, const char ***name, int *n)
 
     *n = 0;
     *name = NULL;
-    text_f(&t, "#define WEFT_LANES %d\n#define WEFT_WARPS 1\n%s%s", LANES, emit_gpu_h,
+    text_f(&t, "#define WEFT_LANES %d\n#define WEFT_WARPS 1\n#define WEFT_RESIDENT 1\n%s%s", LANES, emit_gpu_h,
            planted < 0 ? "" : plants[planted].text);
     for (int i = 0; i < all->n; i++) {
         const EmitKernel *k = all->s[i].kernel;
