@@ -71,7 +71,11 @@ struct weft_ctx {
     Handle live, shell; /* heads of rings */
     int nshell;
     const struct Target *target; /* that the caller has chosen; NULL: this machine's */
-    struct Dev *dev;      /* made when first needed */
+    struct Dev *dev;      /* made when first needed: with what was asked for, */
+    char dev_name[128];   /* "": any */
+    void *dev_queue;      /* of the caller; or NULL */
+    struct DevList *devs; /* all that were opened */
+    Box *devices;         /* of weft_devices */
     struct Jit *jit;   /* made when first needed */
     JitStop stop;      /* of it and of those of tuning */
     struct Pool *pool; /* likewise */
@@ -147,7 +151,8 @@ typedef struct View { /* an array of the caller, checked */
     bool plain;          /* aligned, in C order, without gaps */
 } View;
 
-typedef enum How { HOW_NOT, HOW_USER, HOW_FILE, HOW_MATRIX } How;
+/* HOW_DEVICE: the data of the view are memory of a device, and no address. */
+typedef enum How { HOW_NOT, HOW_USER, HOW_FILE, HOW_MATRIX, HOW_DEVICE } How;
 
 typedef struct Bound {
     How how;
@@ -319,6 +324,10 @@ bool api_is_built(const Arg *);                  /* its shape is known after the
 void api_shape(Arena *, const Prog *, const Env *, const Arg *, int64_t *out);
 /* Throws when an array that is bound has another shape; only those over built axes, or the rest. */
 void api_check_shapes(weft_args *, const Env *, bool built);
+
+/* devices.c: throws when an array is in the memory of a device. */
+void api_refuse_devices(weft_args *);
+void devices_close(weft_ctx *);
 
 /* verify.c: true when the structure is right; false when that takes a closer look, or is wrong. */
 bool api_is_right(const Prog *, const Env *, struct Pool *); /* NULL: by this thread */

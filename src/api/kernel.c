@@ -44,9 +44,9 @@ static void build(weft_kernel *k, Variant *v, JitReport *report)
 
     v->lowered = kernel_lower(ctx, arena, k->body, &v->key, &source);
     if (is_on_device(v->lowered->target)) {
-        v->dev = device_build(ctx, v->lowered, source.s);
-        v->how = "compiled";
-        v->name = "";
+        v->dev = device_build(ctx, v->lowered, source.s, report);
+        v->how = how[report->how];
+        v->name = arena_copy(arena, report->key, sizeof report->key);
         return;
     }
     n = v->lowered->info->nphase;

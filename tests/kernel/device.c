@@ -18,7 +18,7 @@ static Dev *device; /* one for the whole process: opening takes a while */
 static Dev *open_device(Err *err)
 {
     if (device == NULL)
-        device = dev_open_opencl(&os_libc, err);
+        device = dev_open_opencl(&os_libc, err, &(DevWanted){ NULL, NULL });
     return device;
 }
 
