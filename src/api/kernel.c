@@ -327,7 +327,9 @@ weft_status weft_kernel_info(weft_kernel *kernel, weft_info *out)
         const EmitKernel *info = v->lowered->info;
 
         *out = (weft_info){ v->lowered->target->dialect->name,
-                            target_name(v->lowered->target), v->how, v->name, "", info->nphase, 0 };
+                            v->dev != NULL ? dev_name(dev_of(v->dev))
+                                           : target_name(v->lowered->target),
+                            v->how, v->name, "", info->nphase, 0 };
         for (int i = 0; i < info->nphase; i++)
             out->parallel += info->phase[i].parallel;
     }
