@@ -20,7 +20,8 @@ typedef struct Object { /* what a handle is */
 static struct Fake {
     int calls, fail_at; /* fail_at 0: none */
     int live[KINDS], devices;
-    int written, read, launched;
+    int written, read, launched, passed;
+    const void *watched; /* memory: how often it was passed to a kernel */
     int gpus;
     uint64_t wide; /* the configuration of doubles */
     Object device[3];
@@ -182,8 +183,9 @@ static void *clCreateKernel(void *p, const char *name, int *status)
 
 static int clSetKernelArg(void *k, uint32_t i, size_t n, const void *p)
 {
-    (void)i, (void)n, (void)p;
+    (void)i;
     CHECK_EQ(((Object *)k)->kind, KERNEL);
+    fake.passed += n == sizeof(void *) && p != NULL && *(void *const *)p == fake.watched;
     return fails() ? -5 : 0;
 }
 
@@ -554,12 +556,14 @@ TEST(arrays_on_the_device_are_not_copied)
     OK(weft_kernel_run(kernel, args));
     written = fake.written - written;
     read = fake.read - read;
+    fake.watched = c;
     OK(weft_args_device(args, "C", &t));
     OK(weft_kernel_run(kernel, args)); /* a new plan: structure is written again */
     fake.written = fake.read = 0;
     OK(weft_kernel_run(kernel, args));
     CHECK_EQ(fake.written, written);
     CHECK_EQ(fake.read, read - 1);
+    CHECK_EQ(fake.passed, 2); /* to the kernel of each of these two runs */
     OK(weft_args_get(args, "C", &got));
     CHECK(got.data == c);
     BAD(weft_args_print(args, "C", &text), WEFT_E_ARG, "C is in the memory of a device");
