@@ -19,6 +19,7 @@ const Dialect emit_dialect_c = {
               [T_f32] = "float",
               [T_f64] = "double" },
     .array = " *restrict ",
+    .stored = " *restrict ",
     .constant = "static const ",
     .own = "_Alignas(64) ",
     .pointer = "void *",
@@ -54,7 +55,8 @@ const Dialect emit_dialect_c = {
                   [T_bf16] = "uint16_t",                                                          \
                   [T_f32] = "float",                                                              \
                   [T_f64] = "double" },                                                           \
-        .array = " WEFT_GLOBAL *WEFT_ALONE ", .constant = "WEFT_CONSTANT ",                       \
+        .array = " WEFT_GLOBAL *WEFT_ALONE ", .stored = " WEFT_GLOBAL *WEFT_STORED ",             \
+        .constant = "WEFT_CONSTANT ",                                                             \
         .pointer = "WEFT_ADDRESS ", .entry = "WEFT_FN int64_t ", .entry_args = "(WEFT_ARGS)",     \
         .part = "WEFT_FN int64_t ", .part_args = "(WEFT_DATA, ", .function = "WEFT_FN ",          \
         .inlined = "WEFT_FN ", .pass = "(WEFT_SAME", .elementary = "", .negate = "!",             \

@@ -69,11 +69,12 @@ void emit_body(Emit *o, Text *out, Function *f, Node *const *tree, int n)
         text_put(out, f->used.fixed->s, f->used.fixed->n);
     for (int i = 0; i < arrays->n; i++) {
         const Buf *b = emit_array(o, arrays->at[i]);
+        bool stored = emit_is_stored(o, &o->stored, b);
 
         if (b->kind != B_CONST)
-            text_f(out, "\n    %s%s%s%s = weft_array[%d];",
-                   emit_is_stored(o, &o->stored, b) ? "" : "const ", emit_ctype(o, b->type),
-                   o->dialect->array, o->array_name[arrays->at[i]], arrays->at[i]);
+            text_f(out, "\n    %s%s%s%s = weft_array[%d];", stored ? "" : "const ",
+                   emit_ctype(o, b->type), stored ? o->dialect->stored : o->dialect->array,
+                   o->array_name[arrays->at[i]], arrays->at[i]);
     }
     if (out->n + f->body->n > EMIT_MOST)
         ir_throw(o->p, ST_LIMIT, "a kernel of more than %d MB of C", EMIT_MOST >> 20);

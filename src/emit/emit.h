@@ -12,7 +12,8 @@ typedef struct Dialect {
     const char *name;          /* "c", as in "c:avx2" */
     const char *prelude;       /* that a text begins with */
     const char *type[T_COUNT]; /* of elements in memory, and of scalars */
-    const char *array;         /* between the type of an array that is passed and its name */
+    const char *array;         /* between the type of an array that is passed and its name; */
+    const char *stored;        /* of one that is stored to */
     const char *constant;      /* before the type of a table of constants */
     const char *own;           /* before that of an array which an iteration has */
     const char *pointer;       /* the type of an address in a list of arrays */

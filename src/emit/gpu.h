@@ -155,7 +155,9 @@ WEFT_FN double weft_of_lane(double v, int lane)
 #if !defined(WEFT_PLAIN)
 /* The arrays of a kernel: that it only reads, or that it stores to. */
 #define WEFT_IN(type, i) const type WEFT_GLOBAL *WEFT_ALONE weft_p##i
-#define WEFT_OUT(type, i) type WEFT_GLOBAL *WEFT_ALONE weft_p##i
+#define WEFT_OUT(type, i) type WEFT_GLOBAL *WEFT_STORED weft_p##i
+/* Not `restrict`: compilers then move loads over barriers, as if no other lane could store. */
+#define WEFT_STORED
 #define WEFT_AT(i) (WEFT_GLOBAL void *)weft_p##i
 
 /* What the function of a phase gets: arrays and sizes, a range, scratch memory. */
