@@ -264,3 +264,28 @@ KERNEL double_atomics(const double *a, double *sum, unsigned long long *count)
     atomicAdd(count, 3ull);
     atomicMax(count + 1, (unsigned long long)threadIdx.x * 5000000000ull);
 }
+
+// ---- accesses that are counted
+KERNEL strided(const float *a, float *out, int n)
+{
+    __shared__ float s[512];
+    s[threadIdx.x * n] = a[threadIdx.x * n];
+    __syncthreads();
+    out[threadIdx.x] = s[(threadIdx.x >> 5) * n];
+}
+KERNEL wide_copy(const float4 *a, float4 *out)
+{
+    __shared__ float4 s[32];
+    s[threadIdx.x] = a[threadIdx.x];
+    __syncwarp();
+    out[threadIdx.x] = s[31 - threadIdx.x];
+}
+KERNEL arithmetic(const float *a, float *out)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = a[i], s = v;
+    for (int k = 0; k < 5; k++)
+        s = fmaf(s, v, 1.5f);
+    s = s * v + v;
+    out[i] = s + __shfl_xor_sync(ALL, s, 1);
+}
