@@ -3,11 +3,8 @@
  *
  * Operations on integers and predicates.  Those of the uniform datapath are the same functions: a
  * uniform register has its value in all 32 places. */
+#include "gpu/sass/numbers.h"
 #include "gpu/sass/ops.h"
-
-#include <string.h>
-
-typedef uint32_t Lanes[LANES];
 
 /* Where the sources begin: after the result come predicates that an operation sets too. */
 static int sources(const Ins *i)
@@ -45,14 +42,17 @@ static void imad_wide(Warp *w, const Ins *i, uint32_t mask)
 {
     const int k = sources(i);
     Lanes ta, tb;
-    const uint32_t *a = ints(w, &i->arg[k], ta), *b = ints(w, &i->arg[k + 1], tb), *c = raw(w, &i->arg[k + 2]);
+    const uint32_t *a = ints(w, &i->arg[k], ta), *b = ints(w, &i->arg[k + 1], tb),
+                   *c = raw(w, &i->arg[k + 2]);
     const uint32_t carry = has(i, M_X) ? pred(w, &i->arg[k + 3]) : 0;
     uint64_t v[LANES];
     uint32_t out = 0;
 
-    EACH(l, mask) {
+    EACH(l, mask)
+    {
         const uint64_t p = product(i, a[l], b[l]);
-        uint64_t add = i->arg[k + 2].kind == ARG_VALUE ? (uint64_t)i->arg[k + 2].value : pair_at(c, l);
+        uint64_t add =
+            i->arg[k + 2].kind == ARG_VALUE ? (uint64_t)i->arg[k + 2].value : pair_at(c, l);
 
         add = i->arg[k + 2].neg ? 0 - add : i->arg[k + 2].inv ? ~add : add;
         const unsigned __int128 sum = (unsigned __int128)p + add + (carry >> l & 1);
@@ -66,7 +66,7 @@ static void imad_wide(Warp *w, const Ins *i, uint32_t mask)
         Lanes t;
 
         EACH(l, mask)
-            t[l] = (uint32_t)(v[l] >> 32);
+        t[l] = (uint32_t)(v[l] >> 32);
         put(w, &i->arg[0], t, mask);
     }
     if (k > 1)
@@ -86,7 +86,8 @@ void op_imad(Warp *w, const Ins *i, uint32_t mask)
         return;
     }
     const int k = sources(i);
-    const uint32_t *a = ints(w, &i->arg[k], ta), *b = ints(w, &i->arg[k + 1], tb), *c = ints(w, &i->arg[k + 2], tc);
+    const uint32_t *a = ints(w, &i->arg[k], ta), *b = ints(w, &i->arg[k + 1], tb),
+                   *c = ints(w, &i->arg[k + 2], tc);
 
     for (int l = 0; l < LANES; l++)
         v[l] = a[l] * b[l] + c[l];
@@ -99,7 +100,8 @@ void op_imad(Warp *w, const Ins *i, uint32_t mask)
     put(w, &i->arg[0], v, mask);
 }
 
-/* A sum of up to three terms, with carries in and out.  -x is ~x + 1, so that a - b carries when a >= b. */
+/* A sum of up to three terms, with carries in and out.  -x is ~x + 1, so that a - b carries when a
+ * >= b. */
 void op_iadd3(Warp *w, const Ins *i, uint32_t mask)
 {
     const int k = sources(i);
@@ -137,14 +139,16 @@ void op_lea(Warp *w, const Ins *i, uint32_t mask)
     const int k = sources(i), last = i->args - 1 - has(i, M_X);
     const Arg *bb = &i->arg[k + 1];
     const int n = (int)i->arg[last].value & 31;
-    const uint32_t carry = has(i, M_X) ? pred(w, &i->arg[i->args - 1]) : 0, flip = bb->neg || bb->inv ? ~0u : 0;
+    const uint32_t carry = has(i, M_X) ? pred(w, &i->arg[i->args - 1]) : 0,
+                   flip = bb->neg || bb->inv ? ~0u : 0;
     Lanes ta, tc, v;
     const uint32_t *a = ints(w, &i->arg[k], ta), *b = raw(w, bb);
     const uint32_t *c = has(i, M_HI) && !has(i, M_SX32) ? ints(w, &i->arg[k + 2], tc) : NULL;
     uint32_t out = 0;
 
     for (int l = 0; l < LANES; l++) {
-        const uint64_t whole = c != NULL ? (uint64_t)c[l] << 32 | a[l] : (uint64_t)(int64_t)(int32_t)a[l];
+        const uint64_t whole =
+            c != NULL ? (uint64_t)c[l] << 32 | a[l] : (uint64_t)(int64_t)(int32_t)a[l];
         const uint32_t x = has(i, M_HI) ? (uint32_t)(whole << n >> 32) : a[l] << n;
         const uint64_t sum = (uint64_t)x + (b[l] ^ flip) + bb->neg + (carry >> l & 1);
 
@@ -172,7 +176,8 @@ void op_lop3(Warp *w, const Ins *i, uint32_t mask)
     const int k = is_pred(&i->arg[0]), s = k + 1; /* a predicate comes before the result */
     const uint32_t lut = (uint32_t)i->arg[s + 3].value;
     Lanes ta, tb, tc, v;
-    const uint32_t *a = ints(w, &i->arg[s], ta), *b = ints(w, &i->arg[s + 1], tb), *c = ints(w, &i->arg[s + 2], tc);
+    const uint32_t *a = ints(w, &i->arg[s], ta), *b = ints(w, &i->arg[s + 1], tb),
+                   *c = ints(w, &i->arg[s + 2], tc);
     uint32_t any = 0;
 
     switch (lut) {
@@ -204,7 +209,8 @@ void op_lop3(Warp *w, const Ins *i, uint32_t mask)
 void op_plop3(Warp *w, const Ins *i, uint32_t mask)
 {
     const uint32_t a = pred(w, &i->arg[2]), b = pred(w, &i->arg[3]), c = pred(w, &i->arg[4]);
-    const uint32_t first = table_of((uint32_t)i->arg[5].value, a, b, c), second = table_of((uint32_t)i->arg[6].value, a, b, c);
+    const uint32_t first = table_of((uint32_t)i->arg[5].value, a, b, c),
+                   second = table_of((uint32_t)i->arg[6].value, a, b, c);
 
     put_pred(w, &i->arg[0], first, mask);
     put_pred(w, &i->arg[1], second, mask);
@@ -215,7 +221,8 @@ void op_plop3(Warp *w, const Ins *i, uint32_t mask)
 void op_shf(Warp *w, const Ins *i, uint32_t mask)
 {
     Lanes ta, tb, tc, v;
-    const uint32_t *a = ints(w, &i->arg[1], ta), *n = ints(w, &i->arg[2], tb), *c = ints(w, &i->arg[3], tc);
+    const uint32_t *a = ints(w, &i->arg[1], ta), *n = ints(w, &i->arg[2], tb),
+                   *c = ints(w, &i->arg[3], tc);
     const bool left = has(i, M_L), hi = has(i, M_HI), sign = has(i, M_S32) || has(i, M_S64);
     const uint32_t width = has(i, M_U64) || has(i, M_S64) ? 64 : 32;
 
@@ -223,8 +230,8 @@ void op_shf(Warp *w, const Ins *i, uint32_t mask)
         const uint32_t by = has(i, M_W) ? n[l] & (width - 1) : n[l] < width ? n[l] : width;
         const uint64_t whole = (uint64_t)c[l] << 32 | a[l];
         const uint32_t by63 = by < 64 ? by : 63;
-        const uint64_t shifted = left   ? (by < 64 ? whole << by : 0)
-                                 : sign ? (uint64_t)((int64_t)whole >> by63)
+        const uint64_t shifted = left      ? (by < 64 ? whole << by : 0)
+                                 : sign    ? (uint64_t)((int64_t)whole >> by63)
                                  : by < 64 ? whole >> by
                                            : 0;
 
@@ -257,38 +264,57 @@ static uint32_t joined(const Ins *i, uint32_t a, uint32_t b)
 void op_isetp(Warp *w, const Ins *i, uint32_t mask)
 {
     Lanes ta, tb;
-    const uint32_t *a = ints(w, &i->arg[2], ta), *b = ints(w, &i->arg[3], tb), with = pred(w, &i->arg[4]);
+    const uint32_t *a = ints(w, &i->arg[2], ta), *b = ints(w, &i->arg[3], tb),
+                   with = pred(w, &i->arg[4]);
     const uint32_t low = has(i, M_EX) ? pred(w, &i->arg[5]) : 0;
     const bool strict = i->mode == M_LE || i->mode == M_GE, sign = !has(i, M_U32);
     const int mode = !has(i, M_EX) || !strict ? i->mode : i->mode == M_LE ? M_LT : M_GT;
     uint32_t r = 0;
 
     for (int l = 0; l < LANES; l++) {
-        const int64_t x = sign ? (int32_t)a[l] : (int64_t)a[l], y = sign ? (int32_t)b[l] : (int64_t)b[l];
+        const int64_t x = sign ? (int32_t)a[l] : (int64_t)a[l],
+                      y = sign ? (int32_t)b[l] : (int64_t)b[l];
         bool is = compares(mode, x, y);
 
         if (has(i, M_EX))
-            is = i->mode == M_NE ? is || (low >> l & 1) : i->mode == M_EQ ? is && (low >> l & 1) : is || (x == y && (low >> l & 1));
+            is = i->mode == M_NE   ? is || (low >> l & 1)
+                 : i->mode == M_EQ ? is && (low >> l & 1)
+                                   : is || (x == y && (low >> l & 1));
         r |= (uint32_t)is << l;
     }
     put_pred(w, &i->arg[0], joined(i, r, with), mask);
     put_pred(w, &i->arg[1], joined(i, ~r, with), mask);
 }
 
-void op_sel(Warp *w, const Ins *i, uint32_t mask)
+static void choose(Warp *w, const Ins *i, uint32_t mask, const uint32_t *a, const uint32_t *b)
 {
-    Lanes ta, tb, v;
-    const uint32_t *a = ints(w, &i->arg[1], ta), *b = ints(w, &i->arg[2], tb), p = pred(w, &i->arg[3]);
+    const uint32_t p = pred(w, &i->arg[3]);
+    Lanes v;
 
     for (int l = 0; l < LANES; l++)
         v[l] = p >> l & 1 ? a[l] : b[l];
     put(w, &i->arg[0], v, mask);
 }
 
+void op_sel(Warp *w, const Ins *i, uint32_t mask)
+{
+    Lanes ta, tb;
+
+    choose(w, i, mask, ints(w, &i->arg[1], ta), ints(w, &i->arg[2], tb));
+}
+
+void op_fsel(Warp *w, const Ins *i, uint32_t mask)
+{
+    Lanes ta, tb;
+
+    choose(w, i, mask, bits(w, &i->arg[1], ta), bits(w, &i->arg[2], tb));
+}
+
 void op_imnmx(Warp *w, const Ins *i, uint32_t mask)
 {
     Lanes ta, tb, v;
-    const uint32_t *a = ints(w, &i->arg[1], ta), *b = ints(w, &i->arg[2], tb), least = pred(w, &i->arg[3]);
+    const uint32_t *a = ints(w, &i->arg[1], ta), *b = ints(w, &i->arg[2], tb),
+                   least = pred(w, &i->arg[3]);
     const uint32_t flip = has(i, M_U32) ? 0 : 0x80000000u;
 
     for (int l = 0; l < LANES; l++) {
@@ -320,8 +346,8 @@ void op_popc(Warp *w, const Ins *i, uint32_t mask)
     put(w, &i->arg[0], v, mask);
 }
 
-/* The place of the highest bit that is set (signed: that differs from the sign), -1: there is none; with .SH
- * its distance from bit 31. */
+/* The place of the highest bit that is set (signed: that differs from the sign), -1: there is none;
+ * with .SH its distance from bit 31. */
 void op_flo(Warp *w, const Ins *i, uint32_t mask)
 {
     Lanes ta, v;
@@ -355,7 +381,8 @@ void op_brev(Warp *w, const Ins *i, uint32_t mask)
 void op_prmt(Warp *w, const Ins *i, uint32_t mask)
 {
     Lanes ta, tb, tc, v;
-    const uint32_t *a = ints(w, &i->arg[1], ta), *s = ints(w, &i->arg[2], tb), *c = ints(w, &i->arg[3], tc);
+    const uint32_t *a = ints(w, &i->arg[1], ta), *s = ints(w, &i->arg[2], tb),
+                   *c = ints(w, &i->arg[3], tc);
 
     for (int l = 0; l < LANES; l++) {
         const uint64_t whole = (uint64_t)c[l] << 32 | a[l];
@@ -382,7 +409,7 @@ void op_sgxt(Warp *w, const Ins *i, uint32_t mask)
     for (int l = 0; l < LANES; l++) {
         const uint32_t n = has(i, M_W) ? b[l] & 31 : b[l] < 32 ? b[l] : 32;
 
-        v[l] = n == 0            ? 0
+        v[l] = n == 0          ? 0
                : has(i, M_U32) ? a[l] << (32 - n) >> (32 - n)
                                : (uint32_t)((int32_t)(a[l] << (32 - n)) >> (32 - n));
     }
@@ -447,7 +474,8 @@ void op_r2ur(Warp *w, const Ins *i, uint32_t mask)
 
 static uint32_t special(Warp *w, const Ins *i, const char *name, uint32_t l)
 {
-    static const char *const names[] = { "SR_TID.X", "SR_TID.Y", "SR_TID.Z", "SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z" };
+    static const char *const names[] = { "SR_TID.X",   "SR_TID.Y",   "SR_TID.Z",
+                                         "SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z" };
 
     for (int k = 0; k < 6; k++)
         if (strcmp(name, names[k]) == 0)
@@ -477,7 +505,7 @@ void op_s2r(Warp *w, const Ins *i, uint32_t mask)
     Lanes v = { 0 };
 
     EACH(l, mask)
-        v[l] = special(w, i, i->arg[1].name, l);
+    v[l] = special(w, i, i->arg[1].name, l);
     put(w, &i->arg[0], v, mask);
 }
 
@@ -486,7 +514,8 @@ void op_cs2r(Warp *w, const Ins *i, uint32_t mask)
     uint64_t v[LANES] = { 0 };
     Lanes low;
 
-    EACH(l, mask) {
+    EACH(l, mask)
+    {
         low[l] = special(w, i, i->arg[1].name, l);
         v[l] = low[l];
     }
@@ -506,16 +535,20 @@ void op_ldc(Warp *w, const Ins *i, uint32_t mask)
     uint64_t v[LANES] = { 0 };
     Lanes low = { 0 };
 
-    EACH(l, mask) {
-        const uint64_t at = (uint64_t)((int64_t)(int32_t)(w->r[a->reg][l] + w->ur[a->ureg][l]) + a->value);
+    EACH(l, mask)
+    {
+        const uint64_t at =
+            (uint64_t)((int64_t)(int32_t)(w->r[a->reg][l] + w->ur[a->ureg][l]) + a->value);
 
         if (at > bytes || i->bytes > bytes - at) {
-            fail(w, i, l, "constant bank %d has no %d bytes at %#llx", a->bank, i->bytes, (unsigned long long)at);
+            fail(w, i, l, "constant bank %d has no %d bytes at %#llx", a->bank, i->bytes,
+                 (unsigned long long)at);
             return;
         }
         memcpy(&v[l], bank + at, i->bytes);
         if (sign)
-            v[l] = i->bytes == 1 ? (uint64_t)(int64_t)(int8_t)v[l] : (uint64_t)(int64_t)(int16_t)v[l];
+            v[l] =
+                i->bytes == 1 ? (uint64_t)(int64_t)(int8_t)v[l] : (uint64_t)(int64_t)(int16_t)v[l];
         low[l] = (uint32_t)v[l];
     }
     if (i->bytes == 8)
@@ -528,7 +561,9 @@ void op_ldc(Warp *w, const Ins *i, uint32_t mask)
 void op_vote(Warp *w, const Ins *i, uint32_t mask)
 {
     const uint32_t active = i->uniform ? w->act : mask, p = pred(w, &i->arg[i->args - 1]) & active;
-    const bool all = p == active, yes = has(i, M_ANY) ? p != 0 : has(i, M_ALL) ? all : all || p == 0;
+    const bool all = p == active, yes = has(i, M_ANY)   ? p != 0
+                                        : has(i, M_ALL) ? all
+                                                        : all || p == 0;
     const int k = is_pred(&i->arg[0]) ? 0 : 1;
     Lanes v;
 
@@ -550,7 +585,8 @@ void op_match(Warp *w, const Ins *i, uint32_t mask)
     Lanes v = { 0 };
 
     w->pending = 0;
-    EACH(l, mask) {
+    EACH(l, mask)
+    {
         for (uint32_t m = 0; m < LANES; m++)
             if (mask >> m & 1 && (has(i, M_U64) ? pair_at(x, m) == pair_at(x, l) : x[m] == x[l]))
                 v[l] |= 1u << m;
@@ -558,7 +594,7 @@ void op_match(Warp *w, const Ins *i, uint32_t mask)
     }
     if (has(i, M_ALL))
         EACH(l, mask)
-            v[l] = equal == mask ? mask : 0;
+    v[l] = equal == mask ? mask : 0;
     put(w, &i->arg[k], v, mask);
     if (k == 1)
         put_pred(w, &i->arg[0], equal == mask ? ALL_LANES : 0, mask);
@@ -571,13 +607,14 @@ void op_redux(Warp *w, const Ins *i, uint32_t mask)
     uint32_t r = a[__builtin_ctz(mask)];
 
     w->pending = 0;
-    EACH(l, mask & (mask - 1)) {
+    EACH(l, mask & (mask - 1))
+    {
         const uint32_t x = a[l];
 
-        r = has(i, M_SUM)   ? r + x
-            : has(i, M_OR)  ? r | x
-            : has(i, M_AND) ? r & x
-            : has(i, M_XOR) ? r ^ x
+        r = has(i, M_SUM)                                ? r + x
+            : has(i, M_OR)                               ? r | x
+            : has(i, M_AND)                              ? r & x
+            : has(i, M_XOR)                              ? r ^ x
             : ((x ^ flip) < (r ^ flip)) == has(i, M_MIN) ? x
                                                          : r;
     }
@@ -590,7 +627,8 @@ void op_redux(Warp *w, const Ins *i, uint32_t mask)
  * lower five bits and the segment's bits above. */
 static bool shuffled(const Ins *i, uint32_t l, uint32_t b, uint32_t c, uint32_t *from)
 {
-    const uint32_t segment = c >> 8 & 31, clamp = c & 31, least = l & segment, most = least | (clamp & ~segment);
+    const uint32_t segment = c >> 8 & 31, clamp = c & 31, least = l & segment,
+                   most = least | (clamp & ~segment);
     bool in;
 
     b &= 31;
@@ -615,11 +653,13 @@ static bool shuffled(const Ins *i, uint32_t l, uint32_t b, uint32_t c, uint32_t 
 void op_shfl(Warp *w, const Ins *i, uint32_t mask)
 {
     Lanes ta, tb, tc, v;
-    const uint32_t *a = ints(w, &i->arg[2], ta), *b = ints(w, &i->arg[3], tb), *c = ints(w, &i->arg[4], tc);
+    const uint32_t *a = ints(w, &i->arg[2], ta), *b = ints(w, &i->arg[3], tb),
+                   *c = ints(w, &i->arg[4], tc);
     uint32_t in = 0;
 
     w->pending = 0;
-    EACH(l, mask) {
+    EACH(l, mask)
+    {
         uint32_t from;
 
         in |= (uint32_t)shuffled(i, l, b[l], c[l], &from) << l;
@@ -652,7 +692,8 @@ void op_bmov(Warp *w, const Ins *i, uint32_t mask)
     const int n = i->arg[to ? 0 : 1].name[1] - '0';
 
     if (i->arg[to ? 0 : 1].name[0] != 'B' || n < 0 || n > 9) {
-        fail(w, i, (uint32_t)__builtin_ctz(mask), "the barrier %s is not known", i->arg[to ? 0 : 1].name);
+        fail(w, i, (uint32_t)__builtin_ctz(mask), "the barrier %s is not known",
+             i->arg[to ? 0 : 1].name);
         return;
     }
     if (to) {
@@ -662,9 +703,15 @@ void op_bmov(Warp *w, const Ins *i, uint32_t mask)
     put(w, &i->arg[0], w->b[n], mask);
     if (has(i, M_CLEAR))
         EACH(l, mask)
-            w->b[n][l] = 0;
+    w->b[n][l] = 0;
 }
 
-void op_nothing(Warp *w, const Ins *i, uint32_t mask) { (void)w, (void)i, (void)mask; }
+void op_nothing(Warp *w, const Ins *i, uint32_t mask)
+{
+    (void)w, (void)i, (void)mask;
+}
 
-void op_trap(Warp *w, const Ins *i, uint32_t mask) { fail(w, i, (uint32_t)__builtin_ctz(mask), "the kernel traps"); }
+void op_trap(Warp *w, const Ins *i, uint32_t mask)
+{
+    fail(w, i, (uint32_t)__builtin_ctz(mask), "the kernel traps");
+}

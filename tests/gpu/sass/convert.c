@@ -2,50 +2,10 @@
  * Copyright The Weft authors
  *
  * Conversions between types of numbers, and operations on pairs of f16 or bf16. */
+#include "gpu/sass/numbers.h"
 #include "gpu/sass/ops.h"
 
-#include <fenv.h>
 #include <math.h>
-#include <string.h>
-
-typedef uint32_t Lanes[LANES];
-
-static double double_of(uint64_t x)
-{
-    double d;
-
-    memcpy(&d, &x, 8);
-    return d;
-}
-static uint64_t bits_of(double d)
-{
-    uint64_t x;
-
-    memcpy(&x, &d, 8);
-    return d != d ? UINT64_C(0x7fffffffffffffff) : x;
-}
-static float float_of(uint32_t x)
-{
-    float f;
-
-    memcpy(&f, &x, 4);
-    return f;
-}
-static uint32_t float_bits(float f)
-{
-    uint32_t x;
-
-    memcpy(&x, &f, 4);
-    return f != f ? 0x7fffffff : x;
-}
-
-static int rounding(const Ins *i)
-{
-    return has(i, M_RM) || has(i, M_FLOOR)   ? FE_DOWNWARD
-           : has(i, M_RP) || has(i, M_CEIL)  ? FE_UPWARD
-           : has(i, M_RZ) || has(i, M_TRUNC) ? FE_TOWARDZERO
-                                             : FE_TONEAREST;
-}
 
 /* ---- Numbers of 16 bits: `digits` of the fraction, exponents from `least` on. */
 typedef struct Short {
@@ -55,7 +15,8 @@ static const Short f16 = { 10, -14, 15, 0x7fff }, bf16 = { 7, -126, 127, 0x7fff 
 
 static uint32_t shortened(double d, const Short *s)
 {
-    const uint32_t sign = signbit(d) ? 0x8000 : 0, infinite = (uint32_t)(s->most - s->least + 2) << s->digits;
+    const uint32_t sign = signbit(d) ? 0x8000 : 0, infinite = (uint32_t)(s->most - s->least + 2)
+                                                              << s->digits;
     int e;
 
     if (isnan(d))
@@ -66,7 +27,8 @@ static uint32_t shortened(double d, const Short *s)
         return sign | infinite;
     frexp(d, &e);
     e = e - 1 < s->least ? s->least : e - 1;
-    /* units of the last place; rint rounds to even, and a carry into the exponent is right as it is */
+    /* units of the last place; rint rounds to even, and a carry into the exponent is right as it is
+     * */
     const double units = rint(fabs(ldexp(d, s->digits - e)));
     const double r = units + (double)(e - s->least) * (1 << s->digits);
 
@@ -75,21 +37,25 @@ static uint32_t shortened(double d, const Short *s)
 
 static double lengthened(uint32_t x, const Short *s)
 {
-    const int e = (int)(x >> s->digits) & ((1 << (15 - s->digits)) - 1), fraction = (int)x & ((1 << s->digits) - 1);
+    const int e = (int)(x >> s->digits) & ((1 << (15 - s->digits)) - 1),
+              fraction = (int)x & ((1 << s->digits) - 1);
     double d;
 
     if (e == (1 << (15 - s->digits)) - 1)
         d = fraction != 0 ? NAN : INFINITY;
     else
-        d = ldexp(e == 0 ? fraction : fraction + (1 << s->digits), (e == 0 ? 1 : e) - 1 + s->least - s->digits);
+        d = ldexp(e == 0 ? fraction : fraction + (1 << s->digits),
+                  (e == 0 ? 1 : e) - 1 + s->least - s->digits);
     return x & 0x8000 ? -d : d;
 }
 
 /* ---- F2F, F2FP, FRND */
-static bool wide_source(const Ins *i) /* F2F.F32.F64: the source's type comes last, and text has it in order */
+static bool
+wide_source(const Ins *i) /* F2F.F32.F64: the source's type comes last, and text has it in order */
 {
-    return strstr(i->text, ".F64") != NULL && (strstr(i->text, "F2F") == NULL || strstr(i->text, ".F32.F64") != NULL ||
-                                               strstr(i->text, "F16.F64") != NULL);
+    return strstr(i->text, ".F64") != NULL &&
+           (strstr(i->text, "F2F") == NULL || strstr(i->text, ".F32.F64") != NULL ||
+            strstr(i->text, "F16.F64") != NULL);
 }
 
 static double source(const Warp *w, const Ins *i, const Arg *a, uint32_t l, bool wide)
@@ -99,11 +65,11 @@ static double source(const Warp *w, const Ins *i, const Arg *a, uint32_t l, bool
     double d;
 
     if (wide)
-        d = double_of(pair_at(v, l));
+        d = as_double(pair_at(v, l));
     else if (has(i, M_F16) && strstr(i->text, ".F32.F16") != NULL)
         d = lengthened((a->part == 'H' ? x >> 16 : x) & 0xffff, &f16);
     else
-        d = float_of(has(i, M_FTZ) && (x & 0x7f800000) == 0 ? x & 0x80000000u : x);
+        d = as_float(has(i, M_FTZ) ? flushed(x) : x);
     d = a->abs ? fabs(d) : d;
     return a->neg ? -d : d;
 }
@@ -114,18 +80,19 @@ void op_f2f(Warp *w, const Ins *i, uint32_t mask)
     uint64_t v[LANES];
     Lanes low = { 0 };
 
-    EACH(l, mask) {
+    EACH(l, mask)
+    {
         const double d = source(w, i, &i->arg[i->args - 1], l, wide);
 
         if (doubles) {
-            v[l] = bits_of(d);
+            v[l] = of_double(d);
         } else if (has(i, M_F32) && strstr(i->text, ".F32.") != NULL) {
             volatile float f;
 
             fesetround(rounding(i));
             f = (float)d;
             fesetround(FE_TONEAREST);
-            low[l] = float_bits(f);
+            low[l] = of_float(f);
         } else {
             low[l] = shortened(d, has(i, M_BF16) ? &bf16 : &f16);
         }
@@ -144,7 +111,7 @@ void op_f2fp(Warp *w, const Ins *i, uint32_t mask)
     const uint32_t *a = bits(w, &i->arg[1], ta), *b = bits(w, &i->arg[2], tb);
 
     EACH(l, mask)
-        v[l] = shortened(float_of(a[l]), s) << 16 | shortened(float_of(b[l]), s);
+    v[l] = shortened(as_float(a[l]), s) << 16 | shortened(as_float(b[l]), s);
     put(w, &i->arg[0], v, mask);
 }
 
@@ -164,11 +131,12 @@ void op_frnd(Warp *w, const Ins *i, uint32_t mask)
     uint64_t v[LANES];
     Lanes low = { 0 };
 
-    EACH(l, mask) {
+    EACH(l, mask)
+    {
         const double d = whole(i, source(w, i, &i->arg[1], l, wide));
 
-        v[l] = bits_of(d);
-        low[l] = float_bits((float)d);
+        v[l] = of_double(d);
+        low[l] = of_float((float)d);
     }
     if (wide)
         put_pair(w, &i->arg[0], v, mask);
@@ -185,7 +153,10 @@ typedef struct Range {
 static Range range_of(const Ins *i)
 {
     const bool sign = !(has(i, M_U8) || has(i, M_U16) || has(i, M_U32) || has(i, M_U64));
-    const int width = has(i, M_U8) || has(i, M_S8) ? 8 : has(i, M_U16) || has(i, M_S16) ? 16 : has(i, M_U64) || has(i, M_S64) ? 64 : 32;
+    const int width = has(i, M_U8) || has(i, M_S8)     ? 8
+                      : has(i, M_U16) || has(i, M_S16) ? 16
+                      : has(i, M_U64) || has(i, M_S64) ? 64
+                                                       : 32;
 
     return (Range){ sign, width };
 }
@@ -198,7 +169,7 @@ static uint64_t integer(double d, Range r, bool nan_is_zero)
     if (isnan(d))
         return nan_is_zero ? 0 : UINT64_C(1) << (r.width - 1);
     if (r.sign)
-        return d >= top    ? (UINT64_C(1) << (r.width - 1)) - 1
+        return d >= top   ? (UINT64_C(1) << (r.width - 1)) - 1
                : d < -top ? (uint64_t)INT64_MIN >> (64 - r.width)
                           : (uint64_t)(int64_t)d;
     return d >= top ? ~UINT64_C(0) >> (64 - r.width) : d <= 0 ? 0 : (uint64_t)d;
@@ -210,7 +181,8 @@ void op_f2i(Warp *w, const Ins *i, uint32_t mask)
     uint64_t v[LANES];
     Lanes low = { 0 };
 
-    EACH(l, mask) {
+    EACH(l, mask)
+    {
         v[l] = integer(whole(i, source(w, i, &i->arg[1], l, has(i, M_F64))), r, has(i, M_NTZ));
         low[l] = (uint32_t)v[l];
     }
@@ -244,7 +216,8 @@ void op_i2f(Warp *w, const Ins *i, uint32_t mask)
     Lanes low = { 0 };
 
     fesetround(rounding(i));
-    EACH(l, mask) {
+    EACH(l, mask)
+    {
         const uint64_t x = integer_source(w, &i->arg[1], l, r);
         volatile double d;
         volatile float f;
@@ -256,13 +229,13 @@ void op_i2f(Warp *w, const Ins *i, uint32_t mask)
             f = (float)x;
             d = (double)x;
         }
-        v[l] = bits_of(d);
-        low[l] = float_bits(f);
+        v[l] = of_double(d);
+        low[l] = of_float(f);
     }
     fesetround(FE_TONEAREST);
     if (has(i, M_F16))
         EACH(l, mask)
-            low[l] = shortened(double_of(v[l]), &f16);
+    low[l] = shortened(as_double(v[l]), &f16);
     if (has(i, M_F64))
         put_pair(w, &i->arg[0], v, mask);
     else
@@ -292,14 +265,13 @@ static double odd_sum(double x, double y)
     return b & 1 ? s : nextafter(s, error > 0 ? INFINITY : -INFINITY);
 }
 
-enum { SUM, PRODUCT, FUSED };
-
 static void halves(Warp *w, const Ins *i, uint32_t mask, int what)
 {
     const Short *s = has(i, M_BF16_V2) ? &bf16 : &f16;
     Lanes v = { 0 };
 
-    EACH(l, mask) {
+    EACH(l, mask)
+    {
         for (int h = 0; h < 2; h++) {
             const double a = half_arg(w, &i->arg[1], l, h, s), b = half_arg(w, &i->arg[2], l, h, s);
             double r = what == SUM       ? odd_sum(a, b)
@@ -307,7 +279,7 @@ static void halves(Warp *w, const Ins *i, uint32_t mask, int what)
                                          : odd_sum(a * b, half_arg(w, &i->arg[3], l, h, s));
 
             if (has(i, M_F32)) { /* one float */
-                v[l] = float_bits((float)r);
+                v[l] = of_float((float)r);
                 break;
             }
             r = has(i, M_SAT) ? fmin(fmax(r, 0), 1) : r;
@@ -316,6 +288,15 @@ static void halves(Warp *w, const Ins *i, uint32_t mask, int what)
     }
     put(w, &i->arg[0], v, mask);
 }
-void op_hadd2(Warp *w, const Ins *i, uint32_t mask) { halves(w, i, mask, SUM); }
-void op_hmul2(Warp *w, const Ins *i, uint32_t mask) { halves(w, i, mask, PRODUCT); }
-void op_hfma2(Warp *w, const Ins *i, uint32_t mask) { halves(w, i, mask, FUSED); }
+void op_hadd2(Warp *w, const Ins *i, uint32_t mask)
+{
+    halves(w, i, mask, SUM);
+}
+void op_hmul2(Warp *w, const Ins *i, uint32_t mask)
+{
+    halves(w, i, mask, PRODUCT);
+}
+void op_hfma2(Warp *w, const Ins *i, uint32_t mask)
+{
+    halves(w, i, mask, FUSED);
+}

@@ -23,7 +23,10 @@ int mod_find(const char *name, size_t n)
     return -1;
 }
 
-static bool starts(const char *s, const char *with) { return strncmp(s, with, strlen(with)) == 0; }
+static bool starts(const char *s, const char *with)
+{
+    return strncmp(s, with, strlen(with)) == 0;
+}
 
 /* "R12", "UR4", "RZ", "P0", "UPT": the kind and the number; returns the length, or 0. */
 static size_t read_register(const char *s, Arg *a)
@@ -161,7 +164,8 @@ static bool read_arg(char *s, Arg *a)
         return read_number(s, a);
     a->kind = ARG_NAME;
     snprintf(a->name, sizeof a->name, "%s", s);
-    return starts(s, "SR") || starts(s, "SB") || strcmp(s, "PR") == 0 || (*s == 'B' && s[1] >= '0' && s[1] <= '9');
+    return starts(s, "SR") || starts(s, "SB") || strcmp(s, "PR") == 0 ||
+           (*s == 'B' && s[1] >= '0' && s[1] <= '9');
 }
 
 /* The operation's name and its modifiers; false: one of them is not known to its function. */
@@ -244,8 +248,8 @@ static uint32_t half_bits(double x, bool brain)
     return v;
 }
 
-/* Decimal numbers become the bits of the type that the operation computes in.  The text does not tell one
- * NaN from another, so the instruction's own bits are taken where they are known. */
+/* Decimal numbers become the bits of the type that the operation computes in.  The text does not
+ * tell one NaN from another, so the instruction's own bits are taken where they are known. */
 static void set_numbers(Ins *i)
 {
     const char *name = i->op->name;
@@ -263,9 +267,11 @@ static void set_numbers(Ins *i)
         if (a->kind != ARG_VALUE || !real)
             continue;
         a = &i->arg[n];
-        if (name[0] == 'H' && a->decimal && k + 1 < i->args && i->arg[k + 1].decimal) { /* upper and lower half */
+        if (name[0] == 'H' && a->decimal && k + 1 < i->args &&
+            i->arg[k + 1].decimal) { /* upper and lower half */
             k++;
-            b = half_bits(a->number, has(i, M_BF16_V2)) << 16 | half_bits(i->arg[k].number, has(i, M_BF16_V2));
+            b = half_bits(a->number, has(i, M_BF16_V2)) << 16 |
+                half_bits(i->arg[k].number, has(i, M_BF16_V2));
         }
         if (a->decimal && i->coded != 0)
             a->value = (int64_t)(i->coded >> 32);
@@ -283,14 +289,19 @@ static void set_numbers(Ins *i)
 static bool constants_known(const Ins *i)
 {
     for (int k = 0; k < i->args; k++)
-        if (i->arg[k].kind == ARG_CONST && (i->arg[k].reg != RZ || i->arg[k].ureg != URZ) && strcmp(i->op->name, "LDC") != 0)
+        if (i->arg[k].kind == ARG_CONST && (i->arg[k].reg != RZ || i->arg[k].ureg != URZ) &&
+            strcmp(i->op->name, "LDC") != 0)
             return false;
     return true;
 }
 
 static void set_sizes(Ins *i)
 {
-    i->bytes = has(i, M_128) ? 16 : has(i, M_64) ? 8 : has(i, M_U8) || has(i, M_S8) ? 1 : has(i, M_U16) || has(i, M_S16) ? 2 : 4;
+    i->bytes = has(i, M_128)                    ? 16
+               : has(i, M_64)                   ? 8
+               : has(i, M_U8) || has(i, M_S8)   ? 1
+               : has(i, M_U16) || has(i, M_S16) ? 2
+                                                : 4;
     if (has(i, M_F64) || has(i, M_U64) || has(i, M_S64))
         i->bytes = 8;
     for (int m = M_EQ; m <= M_T; m++) /* a comparison's own */
@@ -333,7 +344,8 @@ bool decode(Ins *i, char *text, char why[SASS_TEXT])
     set_numbers(i);
     set_sizes(i);
     /* HFMA2.MMA of two zeros is a move of a constant */
-    if (strcmp(i->op->name, "HFMA2") == 0 && has(i, M_MMA) && i->arg[1].reg == RZ && i->arg[2].reg == RZ)
+    if (strcmp(i->op->name, "HFMA2") == 0 && has(i, M_MMA) && i->arg[1].reg == RZ &&
+        i->arg[2].reg == RZ)
         i->cls = SASS_INT;
     return true;
 }
@@ -387,7 +399,8 @@ static void link_conv(const Sass *s, Ins *i)
         return;
     }
     reg = s->ins[sync].arg[0].reg;
-    if (moved(s->ins, s->ins[call].target, sync, &reg, &value) || moved(s->ins, here + 1, call, &reg, &value))
+    if (moved(s->ins, s->ins[call].target, sync, &reg, &value) ||
+        moved(s->ins, here + 1, call, &reg, &value))
         i->conv_mask = value;
     else
         i->conv = reg;
@@ -402,8 +415,9 @@ static void link_swap(const Sass *s, const Ins *i)
     for (uint32_t p = here; p-- > 0 && p + 24 > here;) {
         Ins *load = &s->ins[p];
 
-        if (strcmp(load->op->name, "LDS") == 0 && load->arg[1].reg == at->reg && load->arg[1].value == at->value &&
-            load->arg[1].ureg == at->ureg && load->arg[1].scale == at->scale)
+        if (strcmp(load->op->name, "LDS") == 0 && load->arg[1].reg == at->reg &&
+            load->arg[1].value == at->value && load->arg[1].ureg == at->ureg &&
+            load->arg[1].scale == at->scale)
             load->atomic = true;
     }
 }

@@ -10,7 +10,13 @@
 #include <string.h>
 
 /* Types of relocations, as `cuobjdump -elf` names them. */
-enum { R_CUDA_32 = 1, R_CUDA_64 = 2, R_CUDA_ABS32_LO_32 = 0x38, R_CUDA_ABS32_HI_32 = 0x39, R_CUDA_FUNC = 0x3a };
+enum {
+    R_CUDA_32 = 1,
+    R_CUDA_64 = 2,
+    R_CUDA_ABS32_LO_32 = 0x38,
+    R_CUDA_ABS32_HI_32 = 0x39,
+    R_CUDA_FUNC = 0x3a
+};
 
 typedef struct Elf {
     Sass *s;
@@ -19,9 +25,15 @@ typedef struct Elf {
     const char *names;
 } Elf;
 
-static const char *name_of(const Elf *e, int i) { return e->names + e->section[i].sh_name; }
+static const char *name_of(const Elf *e, int i)
+{
+    return e->names + e->section[i].sh_name;
+}
 
-static bool inside(const Sass *s, uint64_t at, uint64_t n) { return at <= s->elf_bytes && n <= s->elf_bytes - at; }
+static bool inside(const Sass *s, uint64_t at, uint64_t n)
+{
+    return at <= s->elf_bytes && n <= s->elf_bytes - at;
+}
 
 static int function_named(const Sass *s, const char *name)
 {
@@ -36,7 +48,9 @@ static int function_of(const Elf *e, int section, const char *prefix)
 {
     const size_t n = strlen(prefix);
 
-    return strncmp(name_of(e, section), prefix, n) == 0 ? function_named(e->s, name_of(e, section) + n) : -1;
+    return strncmp(name_of(e, section), prefix, n) == 0
+               ? function_named(e->s, name_of(e, section) + n)
+               : -1;
 }
 
 /* Data of the module gets addresses below those of buffers. */
@@ -99,7 +113,9 @@ static void read_symbols(const Elf *e)
         for (int k = 0; k < s->symbols; k++) {
             Symbol *to = &s->symbol[k];
 
-            *to = (Symbol){ strings + sym[k].st_name, sym[k].st_value, sym[k].st_size, 0, sym[k].st_shndx, -1 };
+            *to = (Symbol){ strings + sym[k].st_name, sym[k].st_value,
+                            sym[k].st_size,           0,
+                            sym[k].st_shndx,          -1 };
             to->address = to->value;
             for (int d = 0; d < s->datas; d++)
                 if (s->data[d].section == to->section)
@@ -137,7 +153,8 @@ static void relocate(const Elf *e, int i)
     const bool addends = h->sh_type == SHT_RELA;
     const size_t size = addends ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
 
-    if ((h->sh_type != SHT_REL && !addends) || h->sh_info >= (uint32_t)e->sections || h->sh_size % size != 0)
+    if ((h->sh_type != SHT_REL && !addends) || h->sh_info >= (uint32_t)e->sections ||
+        h->sh_size % size != 0)
         return;
     const int to = (int)h->sh_info, f = function_of(e, to, ".text.");
 
@@ -173,13 +190,16 @@ bool elf_read(Sass *s, char why[SASS_TEXT])
     Elf e = { .s = s };
 
     snprintf(why, SASS_TEXT, "the file is no ELF file as nvcc -cubin writes it");
-    if (s->elf_bytes < sizeof *h || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 || h->e_shentsize != sizeof(Elf64_Shdr) ||
-        !inside(s, h->e_shoff, (uint64_t)h->e_shnum * sizeof(Elf64_Shdr)) || h->e_shstrndx >= h->e_shnum)
+    if (s->elf_bytes < sizeof *h || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 ||
+        h->e_shentsize != sizeof(Elf64_Shdr) ||
+        !inside(s, h->e_shoff, (uint64_t)h->e_shnum * sizeof(Elf64_Shdr)) ||
+        h->e_shstrndx >= h->e_shnum)
         return false;
     e.section = (const void *)(s->elf + h->e_shoff);
     e.sections = h->e_shnum;
     for (int i = 0; i < e.sections; i++)
-        if (e.section[i].sh_type != SHT_NOBITS && !inside(s, e.section[i].sh_offset, e.section[i].sh_size))
+        if (e.section[i].sh_type != SHT_NOBITS &&
+            !inside(s, e.section[i].sh_offset, e.section[i].sh_size))
             return false;
     e.names = (const char *)s->elf + e.section[h->e_shstrndx].sh_offset;
     read_sections(&e);

@@ -4,56 +4,12 @@
  * Operations on f32 and f64, each rounded as IEEE 754 says.  A result that is NaN is the one NaN of
  * the hardware.  MUFU gives the nearest float, where the hardware may be off by one or two units in
  * the last place. */
+#include "gpu/sass/numbers.h"
 #include "gpu/sass/ops.h"
 
-#include <fenv.h>
 #include <math.h>
-#include <string.h>
-
-typedef uint32_t Lanes[LANES];
-enum { NAN32 = 0x7fffffff };
-#define NAN64 UINT64_C(0x7fffffffffffffff)
-
-static inline float as_float(uint32_t x)
-{
-    float f;
-
-    memcpy(&f, &x, 4);
-    return f;
-}
-static inline uint32_t of_float(float f)
-{
-    uint32_t x;
-
-    memcpy(&x, &f, 4);
-    return f != f ? NAN32 : x;
-}
-static inline double as_double(uint64_t x)
-{
-    double d;
-
-    memcpy(&d, &x, 8);
-    return d;
-}
-static inline uint64_t of_double(double d)
-{
-    uint64_t x;
-
-    memcpy(&x, &d, 8);
-    return d != d ? NAN64 : x;
-}
-
-/* The rounding of an instruction; nearest is the one that is on. */
-static int rounding(const Ins *i)
-{
-    return has(i, M_RM) ? FE_DOWNWARD : has(i, M_RP) ? FE_UPWARD : has(i, M_RZ) ? FE_TOWARDZERO : FE_TONEAREST;
-}
-
-static inline uint32_t flushed(uint32_t x) { return (x & 0x7f800000) == 0 ? x & 0x80000000u : x; }
 
 /* ---- a + b, a * b, a * b + c of f32 */
-enum { SUM, PRODUCT, FUSED };
-
 static void compute(int what, const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t *v)
 {
     volatile float x, y; /* between changes of the rounding nothing may be computed early */
@@ -66,7 +22,8 @@ static void compute(int what, const uint32_t *a, const uint32_t *b, const uint32
 }
 
 /* .FTZ, .SAT and directed rounding: rare, and slow. */
-static void compute_special(const Ins *i, int what, const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t *v)
+static void compute_special(const Ins *i, int what, const uint32_t *a, const uint32_t *b,
+                            const uint32_t *c, uint32_t *v)
 {
     Lanes in[3];
     const uint32_t *from[3] = { a, b, c };
@@ -87,7 +44,10 @@ static void compute_special(const Ins *i, int what, const uint32_t *a, const uin
     }
 }
 
-static bool plain(const Ins *i) { return !(has(i, M_FTZ) || has(i, M_SAT) || has(i, M_RM) || has(i, M_RP) || has(i, M_RZ)); }
+static bool plain(const Ins *i)
+{
+    return !(has(i, M_FTZ) || has(i, M_SAT) || has(i, M_RM) || has(i, M_RP) || has(i, M_RZ));
+}
 
 #if defined(__x86_64__)
 #define FAST __attribute__((target("avx2,fma")))
@@ -136,9 +96,18 @@ static void arithmetic(Warp *w, const Ins *i, uint32_t mask, int what)
             v[l] = of_float(as_float(a[l]) * as_float(b[l]));
     put(w, &i->arg[0], v, mask);
 }
-void op_fadd(Warp *w, const Ins *i, uint32_t mask) { arithmetic(w, i, mask, SUM); }
-void op_fmul(Warp *w, const Ins *i, uint32_t mask) { arithmetic(w, i, mask, PRODUCT); }
-void op_ffma(Warp *w, const Ins *i, uint32_t mask) { arithmetic(w, i, mask, FUSED); }
+void op_fadd(Warp *w, const Ins *i, uint32_t mask)
+{
+    arithmetic(w, i, mask, SUM);
+}
+void op_fmul(Warp *w, const Ins *i, uint32_t mask)
+{
+    arithmetic(w, i, mask, PRODUCT);
+}
+void op_ffma(Warp *w, const Ins *i, uint32_t mask)
+{
+    arithmetic(w, i, mask, FUSED);
+}
 
 /* ---- Comparison.  Of the modes, those that end in U are true of NaN. */
 static bool compares(int mode, double a, double b)
@@ -172,7 +141,11 @@ static void put_compared(Warp *w, const Ins *i, uint32_t mask, uint32_t r)
     for (int k = 0; k < 2; k++) {
         const uint32_t is = k == 0 ? r : ~r;
 
-        put_pred(w, &i->arg[k], has(i, M_OR) ? is | with : has(i, M_XOR) ? is ^ with : is & with, mask);
+        put_pred(w, &i->arg[k],
+                 has(i, M_OR)    ? is | with
+                 : has(i, M_XOR) ? is ^ with
+                                 : is & with,
+                 mask);
     }
 }
 
@@ -184,39 +157,37 @@ void op_fsetp(Warp *w, const Ins *i, uint32_t mask)
     uint32_t r = 0;
 
     for (int l = 0; l < LANES; l++)
-        r |= (uint32_t)compares(i->mode, as_float(flush ? flushed(a[l]) : a[l]), as_float(flush ? flushed(b[l]) : b[l])) << l;
+        r |= (uint32_t)compares(i->mode, as_float(flush ? flushed(a[l]) : a[l]),
+                                as_float(flush ? flushed(b[l]) : b[l]))
+             << l;
     put_compared(w, i, mask, r);
-}
-
-void op_fsel(Warp *w, const Ins *i, uint32_t mask)
-{
-    Lanes ta, tb, v;
-    const uint32_t *a = bits(w, &i->arg[1], ta), *b = bits(w, &i->arg[2], tb), p = pred(w, &i->arg[3]);
-
-    for (int l = 0; l < LANES; l++)
-        v[l] = p >> l & 1 ? a[l] : b[l];
-    put(w, &i->arg[0], v, mask);
 }
 
 /* The number where the other is NaN; -0 is less than +0. */
 void op_fmnmx(Warp *w, const Ins *i, uint32_t mask)
 {
     Lanes ta, tb, v;
-    const uint32_t *a = bits(w, &i->arg[1], ta), *b = bits(w, &i->arg[2], tb), least = pred(w, &i->arg[3]);
+    const uint32_t *a = bits(w, &i->arg[1], ta), *b = bits(w, &i->arg[2], tb),
+                   least = pred(w, &i->arg[3]);
 
     for (int l = 0; l < LANES; l++) {
-        const uint32_t ua = has(i, M_FTZ) ? flushed(a[l]) : a[l], ub = has(i, M_FTZ) ? flushed(b[l]) : b[l];
+        const uint32_t ua = has(i, M_FTZ) ? flushed(a[l]) : a[l],
+                       ub = has(i, M_FTZ) ? flushed(b[l]) : b[l];
         const float x = as_float(ua), y = as_float(ub);
         const bool below = x < y || (x == y && ua >> 31 > ub >> 31);
 
-        v[l] = isnan(x) && isnan(y) ? NAN32 : isnan(x) ? ub : isnan(y) ? ua : below == (least >> l & 1) ? ua : ub;
+        v[l] = isnan(x) && isnan(y)        ? NAN32
+               : isnan(x)                  ? ub
+               : isnan(y)                  ? ua
+               : below == (least >> l & 1) ? ua
+                                           : ub;
     }
     put(w, &i->arg[0], v, mask);
 }
 
 /* Whether a / b needs the slow path of the division: exponents with which the fast one may round an
- * intermediate result to a subnormal or to infinity.  The hardware's own rule is not published; this one takes
- * the slow path at least where it is needed, so that quotients are right. */
+ * intermediate result to a subnormal or to infinity.  The hardware's own rule is not published;
+ * this one takes the slow path at least where it is needed, so that quotients are right. */
 void op_fchk(Warp *w, const Ins *i, uint32_t mask)
 {
     Lanes ta, tb;
@@ -225,7 +196,8 @@ void op_fchk(Warp *w, const Ins *i, uint32_t mask)
 
     for (int l = 0; l < LANES; l++) {
         const int ea = (int)(a[l] >> 23 & 255), eb = (int)(b[l] >> 23 & 255);
-        const bool slow = eb == 0 || eb >= 253 || ea == 255 || ea < 25 || ea - eb > 125 || ea - eb < -124;
+        const bool slow =
+            eb == 0 || eb >= 253 || ea == 255 || ea < 25 || ea - eb > 125 || ea - eb < -124;
 
         r |= (uint32_t)slow << l;
     }
@@ -251,8 +223,10 @@ void op_mufu(Warp *w, const Ins *i, uint32_t mask)
     Lanes ta, v;
     const uint32_t *a = bits(w, &i->arg[1], ta);
 
-    EACH(l, mask) {
-        if (has(i, M_RCP64H) || has(i, M_RSQ64H)) { /* the upper half of a double, from its upper half */
+    EACH(l, mask)
+    {
+        if (has(i, M_RCP64H) ||
+            has(i, M_RSQ64H)) { /* the upper half of a double, from its upper half */
             const double x = as_double((uint64_t)a[l] << 32);
 
             v[l] = (uint32_t)(of_double(has(i, M_RCP64H) ? 1.0 / x : 1.0 / sqrt(x)) >> 32);
@@ -285,25 +259,38 @@ static void arithmetic64(Warp *w, const Ins *i, uint32_t mask, int what)
 
     if (round != FE_TONEAREST)
         fesetround(round);
-    EACH(l, mask) {
+    EACH(l, mask)
+    {
         volatile double a = double_arg(w, &i->arg[1], l), b = double_arg(w, &i->arg[2], l);
 
-        v[l] = of_double(what == SUM ? a + b : what == PRODUCT ? a * b : fma(a, b, double_arg(w, &i->arg[3], l)));
+        v[l] = of_double(what == SUM       ? a + b
+                         : what == PRODUCT ? a * b
+                                           : fma(a, b, double_arg(w, &i->arg[3], l)));
     }
     if (round != FE_TONEAREST)
         fesetround(FE_TONEAREST);
     put_pair(w, &i->arg[0], v, mask);
 }
-void op_dadd(Warp *w, const Ins *i, uint32_t mask) { arithmetic64(w, i, mask, SUM); }
-void op_dmul(Warp *w, const Ins *i, uint32_t mask) { arithmetic64(w, i, mask, PRODUCT); }
-void op_dfma(Warp *w, const Ins *i, uint32_t mask) { arithmetic64(w, i, mask, FUSED); }
+void op_dadd(Warp *w, const Ins *i, uint32_t mask)
+{
+    arithmetic64(w, i, mask, SUM);
+}
+void op_dmul(Warp *w, const Ins *i, uint32_t mask)
+{
+    arithmetic64(w, i, mask, PRODUCT);
+}
+void op_dfma(Warp *w, const Ins *i, uint32_t mask)
+{
+    arithmetic64(w, i, mask, FUSED);
+}
 
 /* .MIN and .MAX: the first predicate chooses the first operand; the second is true of two NaNs. */
 void op_dsetp(Warp *w, const Ins *i, uint32_t mask)
 {
     uint32_t r = 0, second = 0;
 
-    EACH(l, mask) {
+    EACH(l, mask)
+    {
         const double a = double_arg(w, &i->arg[2], l), b = double_arg(w, &i->arg[3], l);
 
         if (has(i, M_MIN) || has(i, M_MAX)) {

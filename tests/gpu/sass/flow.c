@@ -3,7 +3,8 @@
  *
  * Lanes that go different ways.  The lanes that run together are w->act at w->pc; others wait in
  * groups.  BSSY notes in a register of barriers which lanes shall meet again, BSYNC waits for them.
- * Each lane has registers of its own, so that lanes that have diverged elsewhere do not disturb each other. */
+ * Each lane has registers of its own, so that lanes that have diverged elsewhere do not disturb
+ * each other. */
 #include "gpu/sass/ops.h"
 
 #include <stdlib.h>
@@ -21,10 +22,13 @@ void park(Warp *w, uint32_t pc, uint32_t mask, enum State state, int index)
     w->group[w->groups++] = (Group){ pc, mask, (uint8_t)state, (uint8_t)index };
 }
 
-static void remove_group(Warp *w, int g) { w->group[g] = w->group[--w->groups]; }
+static void remove_group(Warp *w, int g)
+{
+    w->group[g] = w->group[--w->groups];
+}
 
-/* The next lanes to run: those at the lowest address, so that lanes meet again as early as they can;
- * with a seed, any.  False: all lanes wait. */
+/* The next lanes to run: those at the lowest address, so that lanes meet again as early as they
+ * can; with a seed, any.  False: all lanes wait. */
 bool pick(Warp *w)
 {
     uint32_t ready = 0, chosen = UINT32_MAX;
@@ -118,7 +122,7 @@ static void release(Warp *w)
         if (x.state != AT_BSYNC && x.state != AT_WARPSYNC)
             continue;
         EACH(l, x.mask)
-            all = all != 0 ? all : complete(w, &x, l);
+        all = all != 0 ? all : complete(w, &x, l);
         if (all != 0) {
             wake(w, x.state, x.index, all);
             g = -1; /* groups have changed: from the first again */
@@ -137,7 +141,7 @@ static void wait_for(Warp *w, uint32_t mask, enum State state, int index)
         const uint32_t first = want[__builtin_ctz(mask)];
 
         EACH(l, mask)
-            here &= want[l] == first;
+        here &= want[l] == first;
         if (here && (first & w->live & ~mask) == 0) {
             if (state == AT_WARPSYNC)
                 sync_lanes(w, first);
@@ -150,7 +154,7 @@ static void wait_for(Warp *w, uint32_t mask, enum State state, int index)
         uint32_t same = 0;
 
         EACH(l, left)
-            same |= (uint32_t)(want[l] == first) << l;
+        same |= (uint32_t)(want[l] == first) << l;
         /* groups of one place merge, also of different masks: release looks at the lanes' own */
         park(w, next, same, state, index);
         left &= ~same;
@@ -190,7 +194,7 @@ void syncwarp_passed(Warp *w, uint32_t mask)
         uint32_t same = 0;
 
         EACH(l, left)
-            same |= (uint32_t)(w->sync[l] == want) << l;
+        same |= (uint32_t)(w->sync[l] == want) << l;
         sync_lanes(w, want & mask);
         left &= ~same;
     }
@@ -201,7 +205,8 @@ static void warpsync(Warp *w, const Ins *i, uint32_t mask)
 {
     const uint32_t *want = raw(w, &i->arg[0]);
 
-    EACH(l, mask) {
+    EACH(l, mask)
+    {
         w->wait[l] = i->arg[0].inv ? ~want[l] : want[l];
         w->sync[l] = w->wait[l];
         if (!(w->wait[l] >> l & 1)) {
@@ -217,9 +222,9 @@ static void warpsync(Warp *w, const Ins *i, uint32_t mask)
 static void break_off(Warp *w, int n, uint32_t mask)
 {
     EACH(l, w->b[n][__builtin_ctz(mask)])
-        w->b[n][l] &= ~mask;
+    w->b[n][l] &= ~mask;
     EACH(l, mask)
-        w->b[n][l] = 0;
+    w->b[n][l] = 0;
     w->pc++;
     release(w);
     if (w->groups > 0) {
@@ -245,7 +250,8 @@ static void block_barrier(Warp *w, const Ins *i, uint32_t mask)
 
     if (i->arg[0].kind != ARG_VALUE || i->arg[0].value != 0 || has(i, M_ARV) ||
         (has(i, M_SYNC) && i->args > 1)) {
-        fail(w, i, (uint32_t)__builtin_ctz(mask), "of barriers only number 0, of the whole block, is known");
+        fail(w, i, (uint32_t)__builtin_ctz(mask),
+             "of barriers only number 0, of the whole block, is known");
         return;
     }
     if (has(i, M_RED)) {
@@ -268,7 +274,7 @@ void synchronise(Warp *w, const Ins *i, uint32_t mask)
         const int n = barrier_number(w, i, mask) & (BARRIERS - 1);
 
         EACH(l, mask)
-            w->b[n][l] = mask;
+        w->b[n][l] = mask;
         w->pc++;
     } else if (strcmp(name, "BSYNC") == 0) {
         wait_for(w, mask, AT_BSYNC, barrier_number(w, i, mask) & (BARRIERS - 1));
@@ -281,7 +287,8 @@ void synchronise(Warp *w, const Ins *i, uint32_t mask)
     }
 }
 
-/* When all lanes of a block wait, they go on; a new era begins.  False: they wait in different places. */
+/* When all lanes of a block wait, they go on; a new era begins.  False: they wait in different
+ * places. */
 bool release_barrier(Run *r)
 {
     uint32_t pc = UINT32_MAX;
@@ -335,7 +342,7 @@ static uint32_t if_together(Warp *w, const Ins *i, uint32_t mask)
     w->pending &= ~mask;
     if (i->conv >= 0 || i->conv_mask != ALL_LANES) {
         EACH(l, mask)
-            w->sync[l] = i->conv >= 0 ? w->r[i->conv][l] : i->conv_mask;
+        w->sync[l] = i->conv >= 0 ? w->r[i->conv][l] : i->conv_mask;
         w->pending |= mask;
     }
     return mask;
@@ -351,9 +358,11 @@ static void branch_far(Warp *w, const Ins *i, uint32_t mask)
     uint32_t left = mask;
 
     park(w, w->pc + 1, w->act & ~mask, READY, 0);
-    EACH(l, left) {
+    EACH(l, left)
+    {
         const uint64_t v = raw(w, a)[l] | (relative ? 0 : (uint64_t)raw(w, a)[LANES + l] << 32);
-        const int64_t to = (relative ? (int64_t)i->address + 16 + (int32_t)v : (int64_t)v) + (off != a ? off->value : 0);
+        const int64_t to = (relative ? (int64_t)i->address + 16 + (int32_t)v : (int64_t)v) +
+                           (off != a ? off->value : 0);
         const uint64_t p = (uint64_t)(to >> 4) + (has(i, M_ABS) ? 0 : f->first);
 
         if (to < 0 || p >= r->sass->count) {
@@ -379,5 +388,6 @@ void branch(Warp *w, const Ins *i, uint32_t mask)
     }
     if (has(i, M_ABS))
         set_constants(w->run, w->run->ins[i->target].function);
-    split_off(w, has(i, M_CONV) || has(i, M_DIV) ? if_together(w, i, mask) : lanes_to(w, i, mask), i->target);
+    split_off(w, has(i, M_CONV) || has(i, M_DIV) ? if_together(w, i, mask) : lanes_to(w, i, mask),
+              i->target);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * From a cubin to decoded instructions: what cuobjdump prints of it, and the content of its ELF file
- * (elf.c) for constants and addresses. */
+ * From a cubin to decoded instructions: what cuobjdump prints of it, and the content of its ELF
+ * file (elf.c) for constants and addresses. */
 #include "gpu/sass/sass_int.h"
 
 #include <ctype.h>
@@ -34,8 +34,8 @@ static char *copied(const char *s)
 
 /* ---- The text of cuobjdump -sass */
 
-/* A line has the address, the instruction and a semicolon, and its bits in hexadecimal; address and bits are
- * in comments.  Cuts the instruction out of the line. */
+/* A line has the address, the instruction and a semicolon, and its bits in hexadecimal; address and
+ * bits are in comments.  Cuts the instruction out of the line. */
 static char *instruction_of(char *line, uint64_t *address, uint64_t *coded)
 {
     char *s = line + strspn(line, " \t"), *end;
@@ -74,7 +74,9 @@ static void add_instruction(Sass *s, char *text, uint64_t address, uint64_t code
 
     s->ins = grown(s->ins, s->count, &s->room, sizeof *s->ins);
     i = &s->ins[s->count];
-    *i = (Ins){ .text = text, .address = address, .coded = coded, .function = (uint32_t)s->functions - 1 };
+    *i = (Ins){
+        .text = text, .address = address, .coded = coded, .function = (uint32_t)s->functions - 1
+    };
     decode(i, scratch, why);
     free(scratch);
     f->use.spills += i->cls == SASS_LOCAL;
@@ -100,7 +102,8 @@ static bool read_text(Sass *s, char why[SASS_TEXT])
             add_function(s, name, &room);
         } else if (s->functions > 0 && (text = instruction_of(line, &address, &coded)) != NULL) {
             if (address != (uint64_t)s->function[s->functions - 1].count * 16) {
-                snprintf(why, SASS_TEXT, "%s: the instruction at %#llx is not 16 bytes after the last",
+                snprintf(why, SASS_TEXT,
+                         "%s: the instruction at %#llx is not 16 bytes after the last",
                          s->function[s->functions - 1].name, (unsigned long long)address);
                 return false;
             }
@@ -132,7 +135,8 @@ static void read_usage(Sass *s)
             at += strlen("Function ");
             if (strncmp(at, fn->name, n) != 0 || at[n] != ':')
                 continue;
-            const char *line = strchr(at, '\n'), *end = line == NULL ? NULL : strchr(line + 1, '\n');
+            const char *line = strchr(at, '\n'),
+                       *end = line == NULL ? NULL : strchr(line + 1, '\n');
 
             if (line == NULL)
                 break;
@@ -143,7 +147,8 @@ static void read_usage(Sass *s)
     }
 }
 
-Sass *sass_parse(const char *text, const char *usage, const void *elf, size_t bytes, char why[SASS_TEXT])
+Sass *sass_parse(const char *text, const char *usage, const void *elf, size_t bytes,
+                 char why[SASS_TEXT])
 {
     Sass *s = calloc(1, sizeof *s);
 
@@ -309,18 +314,31 @@ const SassKernel *sass_kernel(const Sass *s, const char *name)
     return NULL;
 }
 
-const SassKernel *sass_kernel_at(const Sass *s, int i) { return i >= 0 && i < s->functions ? &s->kernel[i] : NULL; }
-const char *sass_name(const SassKernel *k) { return k->sass->function[k->function].name; }
-SassUse sass_use(const SassKernel *k) { return k->sass->function[k->function].use; }
+const SassKernel *sass_kernel_at(const Sass *s, int i)
+{
+    return i >= 0 && i < s->functions ? &s->kernel[i] : NULL;
+}
+const char *sass_name(const SassKernel *k)
+{
+    return k->sass->function[k->function].name;
+}
+SassUse sass_use(const SassKernel *k)
+{
+    return k->sass->function[k->function].use;
+}
 
-static int smaller(int a, int b) { return a < b ? a : b; }
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
 
 /* An SM of sm_80: 65,536 registers, dealt to warps by 256; 64 warps; 32 blocks; 164 KB of shared
  * memory, of which each block takes 1 KB more than it asks for. */
 int sass_warps(const SassKernel *k, int threads, int dynamic)
 {
     const SassUse use = sass_use(k);
-    const int warps = (threads + 31) / 32, registers = ((use.registers > 0 ? use.registers : 1) * 32 + 255) / 256 * 256;
+    const int warps = (threads + 31) / 32,
+              registers = ((use.registers > 0 ? use.registers : 1) * 32 + 255) / 256 * 256;
     int blocks = smaller(32, 64 / warps);
 
     blocks = smaller(blocks, 65536 / (registers * warps));

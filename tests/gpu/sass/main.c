@@ -8,22 +8,26 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const char usage[] =
     "usage: weft_sass FILE.cubin                     kernels and what an SM holds of them\n"
     "       weft_sass FILE.cubin KERNEL [OPTION] ARG...   runs one and counts its instructions\n"
     "       weft_sass test [-v | -t] [PART]          the tests of the interpreter itself\n"
-    "options: -g X[,Y[,Z]]  blocks; -b X[,Y[,Z]]  threads of a block; -s BYTES  dynamic shared memory\n"
-    "         -m MATRIX     rows96, rows160, deg32, skew, empty, long; steady: the slope of the first two\n"
+    "options: -g X[,Y[,Z]]  blocks; -b X[,Y[,Z]]  threads of a block\n"
+    "         -s BYTES      dynamic shared memory\n"
+    "         -m MATRIX     rows96, rows160, deg32, skew, empty, long;\n"
+    "                       steady: the slope between the first two\n"
     "         -seed N       draws the order of warps; -profile  counts of each instruction\n"
+    "         -repeat N     runs it so often, and prints how fast the interpreter is\n"
     "ARG: i32:N, i64:N, f32:X, f64:X; in:N, inout:N, out:N: a buffer of so many floats;\n"
-    "     start, coord, values: of the matrix.  N is a product such as rows*128 or (rounded up) rows/8,\n"
-    "     of numbers and the matrix's rows, cols and nnz.\n";
+    "     start, coord, values: of the matrix.  N is a product such as rows*128 or, rounded up,\n"
+    "     rows/8, of numbers and the matrix's rows, cols and nnz.\n";
 
 typedef struct Job {
     const char *cubin, *kernel, *matrix, *grid, *block;
     char **arg;
-    int args, dynamic;
+    int args, dynamic, repeat;
     uint64_t seed;
     bool profile;
 } Job;
@@ -47,7 +51,10 @@ static int64_t number_of(const char *s, const Matrix *m)
         if (end == s) {
             const size_t n = strcspn(s, "*/,");
 
-            x = strncmp(s, "rows", n) == 0 ? m->rows : strncmp(s, "cols", n) == 0 ? m->cols : strncmp(s, "nnz", n) == 0 ? m->nnz : -1;
+            x = strncmp(s, "rows", n) == 0   ? m->rows
+                : strncmp(s, "cols", n) == 0 ? m->cols
+                : strncmp(s, "nnz", n) == 0  ? m->nnz
+                                             : -1;
             end += n;
         }
         if (x <= 0 && op == '/') {
@@ -105,11 +112,15 @@ static bool add_arg(SassGpu *gpu, SassParams *p, const char *s, const Matrix *m,
     } else if (n == 3 && strncmp(s, "f64", 3) == 0) {
         d = strtod(v, NULL);
         sass_param_bytes(p, &d, 8, 8);
-    } else if (n > 0 && (strncmp(s, "in", n) == 0 || strncmp(s, "inout", n) == 0 || strncmp(s, "out", n) == 0)) {
+    } else if (n > 0 && (strncmp(s, "in", n) == 0 || strncmp(s, "inout", n) == 0 ||
+                         strncmp(s, "out", n) == 0)) {
         const size_t floats = (size_t)number_of(v, m);
 
         *own = drawn(floats);
-        sass_param64(p, sass_buffer(gpu, s, *own, floats * 4, n == 2 ? SASS_INPUT : n == 3 ? SASS_FRESH : SASS_INOUT));
+        sass_param64(p, sass_buffer(gpu, s, *own, floats * 4,
+                                    n == 2   ? SASS_INPUT
+                                    : n == 3 ? SASS_FRESH
+                                             : SASS_INOUT));
     } else {
         return false;
     }
@@ -134,8 +145,15 @@ static Result run_job(const Sass *code, const Job *job, enum MatrixKind kind)
             exit(2);
         }
     sass_seed(gpu, job->seed);
-    r.good = sass_launch(gpu, k, &shape, &params);
+    const clock_t begun = clock();
+
+    for (int n = 0; n < (job->repeat > 0 ? job->repeat : 1); n++)
+        r.good = sass_launch(gpu, k, &shape, &params);
     r.count = sass_count(gpu);
+    if (job->repeat > 0)
+        printf("%.2f million warp instructions a second of processor time\n",
+               (double)r.count.all * job->repeat / ((double)(clock() - begun) / CLOCKS_PER_SEC) /
+                   1e6);
     for (int e = 0; e < sass_errors(gpu); e++)
         fprintf(stderr, "%s\n", sass_error(gpu, e));
     if (job->profile)
@@ -230,14 +248,15 @@ static int list_kernels(const Sass *code)
     const SassKernel *k;
     int unknown;
 
-    printf("%-32s %9s %6s %6s %6s  warps of an SM with 128, 256, 512 threads a block\n", "kernel", "registers", "stack",
-           "shared", "spills");
+    printf("%-32s %9s %6s %6s %6s  warps of an SM with 128, 256, 512 threads a block\n", "kernel",
+           "registers", "stack", "shared", "spills");
     for (int n = 0; (k = sass_kernel_at(code, n)) != NULL; n++) {
         const SassUse u = sass_use(k);
 
         if (u.registers >= 0)
-            printf("%-32s %9d %6d %6d %6d  %d, %d, %d\n", sass_name(k), u.registers, u.stack, u.shared, u.spills,
-                   sass_warps(k, 128, 0), sass_warps(k, 256, 0), sass_warps(k, 512, 0));
+            printf("%-32s %9d %6d %6d %6d  %d, %d, %d\n", sass_name(k), u.registers, u.stack,
+                   u.shared, u.spills, sass_warps(k, 128, 0), sass_warps(k, 256, 0),
+                   sass_warps(k, 512, 0));
     }
     unknown = sass_unknown(code, stdout);
     if (unknown > 0)
@@ -267,6 +286,8 @@ int main(int argc, char **argv)
             job.matrix = argv[++a];
         else if (more && strcmp(argv[a], "-s") == 0)
             job.dynamic = (int)strtol(argv[++a], NULL, 0);
+        else if (more && strcmp(argv[a], "-repeat") == 0)
+            job.repeat = (int)strtol(argv[++a], NULL, 0);
         else if (more && strcmp(argv[a], "-seed") == 0)
             job.seed = strtoull(argv[++a], NULL, 0);
         else if (job.cubin == NULL)

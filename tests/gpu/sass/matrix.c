@@ -42,7 +42,8 @@ static void skewed(int *degree, int rows, uint64_t *state)
     }
 }
 
-/* n columns in order: of the columns that are left each is taken with the chance that n are taken in all. */
+/* n columns in order: of the columns that are left each is taken with the chance that n are taken
+ * in all. */
 static void draw_columns(int32_t *to, int n, uint64_t *state)
 {
     int wanted = n;
@@ -66,7 +67,10 @@ static void *room(int n, size_t size)
 Matrix matrix_make(enum MatrixKind kind, uint64_t seed)
 {
     static const int degree_of[] = { 96, 160, 32, 0, 0, 0 };
-    Matrix m = { .rows = kind == MATRIX_SKEW ? SKEW_ROWS : kind == MATRIX_LONG ? 4 : 16, .cols = COLS };
+    Matrix m = { .rows = kind == MATRIX_SKEW   ? SKEW_ROWS
+                         : kind == MATRIX_LONG ? 4
+                                               : 16,
+                 .cols = COLS };
     int degree[SKEW_ROWS];
     uint64_t state = seed;
 

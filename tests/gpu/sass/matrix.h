@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 enum MatrixKind {
-    MATRIX_96,    /* 16 rows of 96 entries */
-    MATRIX_160,   /* 16 rows of 160: the slope between these two is the cost of an entry in a long row */
+    MATRIX_96, /* 16 rows of 96 entries */
+    MATRIX_160, /* 16 rows of 160: the slope between the two is the cost of an entry */
     MATRIX_32,    /* 16 rows of 32 */
     MATRIX_SKEW,  /* 48 rows, log-normal with mean 16: 0 to 115 entries */
     MATRIX_EMPTY, /* 16 rows without entries */
@@ -20,8 +20,9 @@ extern const char *const matrix_name[MATRICES];
 
 typedef struct Matrix {
     int rows, cols, nnz;
-    int32_t *start, *coord; /* rows + 1; nnz, sorted in a row, each column once (but in MATRIX_LONG) */
-    float *value;           /* small integers */
+    int32_t *start,
+        *coord;   /* rows + 1; nnz, sorted in a row, each column once (but in MATRIX_LONG) */
+    float *value; /* small integers */
 } Matrix;
 
 Matrix matrix_make(enum MatrixKind, uint64_t seed);

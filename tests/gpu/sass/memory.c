@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Memory: loads, stores and atomics of global, shared and local (stack) memory.  Each lane's address
- * must lie in a buffer and be a multiple of the access's size. */
+ * Memory: loads, stores and atomics of global, shared and local (stack) memory.  Each lane's
+ * address must lie in a buffer and be a multiple of the access's size. */
+#include "gpu/sass/numbers.h"
 #include "gpu/sass/ops.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,8 @@ typedef struct Request { /* what the lanes of one place ask for */
 static void addresses(const Warp *w, const Arg *a, bool wide, uint64_t at[LANES])
 {
     const uint32_t *r = w->r[a->reg];
-    const uint64_t base = (uint64_t)a->value + w->ur[a->ureg][0] + (wide ? (uint64_t)w->ur[a->ureg == URZ ? URZ : a->ureg + 1][0] << 32 : 0);
+    const uint64_t base = (uint64_t)a->value + w->ur[a->ureg][0] +
+                          (wide ? (uint64_t)w->ur[a->ureg == URZ ? URZ : a->ureg + 1][0] << 32 : 0);
 
     if (wide && !a->narrow) {
         for (int l = 0; l < LANES; l++)
@@ -44,10 +45,11 @@ static const Arg *address_of(const Ins *i)
 static bool aligned(const Request *q)
 {
     EACH(l, q->mask)
-        if (q->at[l] & (uint64_t)(q->bytes - 1)) {
-            fail(q->w, q->i, l, "the address %#llx is no multiple of %d", (unsigned long long)q->at[l], q->bytes);
-            return false;
-        }
+    if (q->at[l] & (uint64_t)(q->bytes - 1)) {
+        fail(q->w, q->i, l, "the address %#llx is no multiple of %d", (unsigned long long)q->at[l],
+             q->bytes);
+        return false;
+    }
     return true;
 }
 
@@ -72,7 +74,8 @@ static void outside(const Request *q, uint32_t l)
     int64_t best = INT64_MAX;
 
     for (int k = 0; k < g->buffers; k++) {
-        const int64_t off = (int64_t)(q->at[l] - g->buffer[k].base), over = off - (int64_t)g->buffer[k].bytes;
+        const int64_t off = (int64_t)(q->at[l] - g->buffer[k].base),
+                      over = off - (int64_t)g->buffer[k].bytes;
         const int64_t far = off < 0 ? -off : over;
 
         if (far < best) {
@@ -83,8 +86,11 @@ static void outside(const Request *q, uint32_t l)
     if (near == NULL)
         fail(q->w, q->i, l, "the address %#llx is in no buffer", (unsigned long long)q->at[l]);
     else
-        fail(q->w, q->i, l, "%d bytes at %#llx are in no buffer; the nearest is %s, which has %zu bytes: this is byte %lld of it",
-             q->bytes, (unsigned long long)q->at[l], near->name, near->bytes, (long long)(q->at[l] - near->base));
+        fail(q->w, q->i, l,
+             "%d bytes at %#llx are in no buffer; the nearest is %s, which has %zu bytes: "
+             "this is byte %lld of it",
+             q->bytes, (unsigned long long)q->at[l], near->name, near->bytes,
+             (long long)(q->at[l] - near->base));
 }
 
 /* Sectors of 32 bytes that the lanes touch. */
@@ -94,7 +100,8 @@ static void count_sectors(const Request *q)
     uint64_t seen[64], last = UINT64_MAX;
     uint64_t used = 0, n = 0;
 
-    EACH(l, q->mask) {
+    EACH(l, q->mask)
+    {
         const uint64_t s = q->at[l] >> 5;
         uint64_t h = s * UINT64_C(0x9e3779b97f4a7c15) >> 58;
 
@@ -116,8 +123,8 @@ static uint32_t same_address(const Request *q) /* the mask, if all lanes have on
     const uint64_t first = q->at[__builtin_ctz(q->mask)];
 
     EACH(l, q->mask)
-        if (q->at[l] != first)
-            return 0;
+    if (q->at[l] != first)
+        return 0;
     return q->mask;
 }
 
@@ -127,11 +134,12 @@ static void watch(const Request *q, const Cells *cells, uint64_t base)
     const uint32_t together = same_address(q);
 
     if (together != 0) {
-        access_word(q->w, q->i, cells, q->at[__builtin_ctz(together)] - base, q->bytes, together, q->access);
+        access_word(q->w, q->i, cells, q->at[__builtin_ctz(together)] - base, q->bytes, together,
+                    q->access);
         return;
     }
     EACH(l, q->mask)
-        access_word(q->w, q->i, cells, q->at[l] - base, q->bytes, 1u << l, q->access);
+    access_word(q->w, q->i, cells, q->at[l] - base, q->bytes, 1u << l, q->access);
 }
 
 /* Host addresses of the lanes; false: the launch has failed. */
@@ -153,10 +161,11 @@ static bool global_hosts(const Request *q, unsigned char *host[LANES])
             return false;
         }
         EACH(l, left)
-            if (q->at[l] - b->base < b->bytes && b->bytes - (q->at[l] - b->base) >= (uint64_t)q->bytes) {
-                here |= 1u << l;
-                host[l] = b->host + (q->at[l] - b->base);
-            }
+        if (q->at[l] - b->base < b->bytes &&
+            b->bytes - (q->at[l] - b->base) >= (uint64_t)q->bytes) {
+            here |= 1u << l;
+            host[l] = b->host + (q->at[l] - b->base);
+        }
         left &= ~here;
         if (b->kind == SASS_INPUT) {
             if (q->access != READS) {
@@ -180,7 +189,10 @@ static bool global_hosts(const Request *q, unsigned char *host[LANES])
  * 16-byte accesses by quarters. */
 static uint64_t wavefronts(const Request *q)
 {
-    const int group = q->bytes <= 4 ? 32 : q->bytes == 8 ? 16 : 8, words = q->bytes <= 4 ? 1 : q->bytes / 4;
+    const int group = q->bytes <= 4   ? 32
+                      : q->bytes == 8 ? 16
+                                      : 8,
+              words = q->bytes <= 4 ? 1 : q->bytes / 4;
     uint64_t n = 0;
 
     for (int from = 0; from < LANES; from += group) {
@@ -190,16 +202,16 @@ static uint64_t wavefronts(const Request *q)
         int most = 0;
 
         EACH(l, mask)
-            for (int k = 0; k < words; k++) {
-                const uint32_t x = (uint32_t)(q->at[l] >> 2) + (uint32_t)k, bank = x & 31;
-                int m = 0;
+        for (int k = 0; k < words; k++) {
+            const uint32_t x = (uint32_t)(q->at[l] >> 2) + (uint32_t)k, bank = x & 31;
+            int m = 0;
 
-                while (m < in[bank] && word[bank][m] != x)
-                    m++;
-                if (m == in[bank])
-                    word[bank][in[bank]++] = x;
-                most = in[bank] > most ? in[bank] : most;
-            }
+            while (m < in[bank] && word[bank][m] != x)
+                m++;
+            if (m == in[bank])
+                word[bank][in[bank]++] = x;
+            most = in[bank] > most ? in[bank] : most;
+        }
         n += (uint64_t)most;
     }
     return n;
@@ -211,10 +223,11 @@ static bool shared_hosts(const Request *q, unsigned char *host[LANES])
 
     if (!aligned(q))
         return false;
-    EACH(l, q->mask) {
+    EACH(l, q->mask)
+    {
         if (q->at[l] > r->shared_bytes || (uint64_t)q->bytes > r->shared_bytes - q->at[l]) {
-            fail(q->w, q->i, l, "%d bytes at %llu of shared memory, of which the block has %zu", q->bytes,
-                 (unsigned long long)q->at[l], r->shared_bytes);
+            fail(q->w, q->i, l, "%d bytes at %llu of shared memory, of which the block has %zu",
+                 q->bytes, (unsigned long long)q->at[l], r->shared_bytes);
             return false;
         }
         host[l] = r->shared + q->at[l];
@@ -253,7 +266,8 @@ static void local_access(const Request *q, uint32_t *values)
 {
     if (!aligned(q))
         return;
-    EACH(l, q->mask) {
+    EACH(l, q->mask)
+    {
         if (!local_ready(q, l))
             return;
         Warp *w = q->w;
@@ -266,8 +280,9 @@ static void local_access(const Request *q, uint32_t *values)
             if (q->access == READS) {
                 if (!(w->written[cell] >> (at & 3) & 1)) {
                     report(w->run, UINT64_C(1) << 63 | (uint64_t)(q->i - w->run->ins),
-                           "nobody wrote byte %zu of the stack before lane %u reads it at /*%04llx*/ %s", at, l,
-                           (unsigned long long)q->i->address, q->i->text);
+                           "nobody wrote byte %zu of the stack before lane %u reads it at "
+                           "/*%04llx*/ %s",
+                           at, l, (unsigned long long)q->i->address, q->i->text);
                     w->written[cell] |= (uint8_t)(1 << (at & 3));
                     w->stack_low = at / 4 < w->stack_low ? (uint32_t)(at / 4) : w->stack_low;
                 }
@@ -286,7 +301,8 @@ static void read_hosts(const Request *q, unsigned char *host[LANES], uint32_t *v
 {
     const bool sign = has(q->i, M_S8) || has(q->i, M_S16);
 
-    EACH(l, q->mask) {
+    EACH(l, q->mask)
+    {
         switch (q->bytes) {
         case 1: v[l] = sign ? (uint32_t)(int8_t)*host[l] : *host[l]; break;
         case 2: {
@@ -307,8 +323,8 @@ static void read_hosts(const Request *q, unsigned char *host[LANES], uint32_t *v
 static void write_hosts(const Request *q, unsigned char *host[LANES], const uint32_t *v)
 {
     EACH(l, q->mask)
-        for (int k = 0; k < q->bytes; k += 4)
-            memcpy(host[l] + k, &v[k / 4 * LANES + (int)l], q->bytes < 4 ? (size_t)q->bytes : 4);
+    for (int k = 0; k < q->bytes; k += 4)
+        memcpy(host[l] + k, &v[k / 4 * LANES + (int)l], q->bytes < 4 ? (size_t)q->bytes : 4);
 }
 
 static void move_place(Request *q, enum Place place, uint32_t *v)
@@ -320,11 +336,11 @@ static void move_place(Request *q, enum Place place, uint32_t *v)
     if (place == IN_LOCAL) {
         if (q->access == READS && q->bytes < 4) /* bytes that are not read are 0 */
             EACH(l, q->mask)
-                v[l] = 0;
+        v[l] = 0;
         local_access(q, v);
         if (q->access == READS && (has(q->i, M_S8) || has(q->i, M_S16)))
             EACH(l, q->mask)
-                v[l] = q->bytes == 1 ? (uint32_t)(int8_t)v[l] : (uint32_t)(int16_t)v[l];
+        v[l] = q->bytes == 1 ? (uint32_t)(int8_t)v[l] : (uint32_t)(int16_t)v[l];
         return;
     }
     if (!(place == IN_SHARED ? shared_hosts(q, host) : global_hosts(q, host)))
@@ -339,7 +355,8 @@ static void move_place(Request *q, enum Place place, uint32_t *v)
 static void sort_places(Request *q, uint32_t in[3])
 {
     in[0] = in[1] = in[2] = 0;
-    EACH(l, q->mask) {
+    EACH(l, q->mask)
+    {
         enum Place p = IN_GLOBAL;
 
         if (q->at[l] - SHARED_WINDOW < WINDOW) {
@@ -410,27 +427,9 @@ void op_store(Warp *w, const Ins *i, uint32_t mask)
 /* ---- Atomics, one lane after another */
 static uint64_t float_sum(uint64_t a, uint64_t b, bool doubles)
 {
-    if (doubles) {
-        double x, y;
-
-        memcpy(&x, &a, 8);
-        memcpy(&y, &b, 8);
-        x += y;
-        memcpy(&a, &x, 8);
-        return a;
-    }
-    const uint32_t la = (uint32_t)a, lb = (uint32_t)b;
-    float x, y;
-    uint32_t r;
-
-    memcpy(&x, &la, 4);
-    memcpy(&y, &lb, 4);
-    x = fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; /* .FTZ: subnormals count as 0 */
-    y = fabsf(y) < 0x1p-126f ? copysignf(0, y) : y;
-    x += y;
-    x = fabsf(x) < 0x1p-126f ? copysignf(0, x) : x;
-    memcpy(&r, &x, 4);
-    return r;
+    if (doubles)
+        return of_double(as_double(a) + as_double(b));
+    return flushed(of_float(as_float(flushed((uint32_t)a)) + as_float(flushed((uint32_t)b))));
 }
 
 static uint64_t updated(const Ins *i, uint64_t old, uint64_t v, uint64_t swap)
@@ -473,11 +472,13 @@ static void update_place(Request *q, enum Place place, const Arg *v, const Arg *
     }
     if (!(place == IN_SHARED ? shared_hosts(q, host) : global_hosts(q, host)))
         return;
-    EACH(l, q->mask) {
+    EACH(l, q->mask)
+    {
         uint64_t x = 0, now;
 
         memcpy(&x, host[l], (size_t)q->bytes);
-        now = updated(q->i, x, value_of(q->w, v, l, wide), swap != NULL ? value_of(q->w, swap, l, wide) : 0);
+        now = updated(q->i, x, value_of(q->w, v, l, wide),
+                      swap != NULL ? value_of(q->w, swap, l, wide) : 0);
         memcpy(host[l], &now, (size_t)q->bytes);
         /* a loop of compare and swap asks whether it has succeeded */
         old[l] = has(q->i, M_CAST) ? x == value_of(q->w, v, l, wide) : x;
@@ -500,7 +501,9 @@ void op_atom(Warp *w, const Ins *i, uint32_t mask)
     const bool tells = addr > i->arg && is_pred(&i->arg[0]) && i->arg[0].reg != PT;
 
     for (int k = 0; k < 3 && !w->run->failed; k++) {
-        q.mask = tells && k == IN_SHARED ? 0 : in[k]; /* such an atomic only says that memory is shared */
+        q.mask = tells && k == IN_SHARED
+                     ? 0
+                     : in[k]; /* such an atomic only says that memory is shared */
         update_place(&q, (enum Place)k, v, swap, old);
     }
     if (w->run->failed)
@@ -530,7 +533,10 @@ void op_qspc(Warp *w, const Ins *i, uint32_t mask)
 }
 
 /* ---- Buffers */
-void buffer_free(Buffer *b) { free(b->cell); }
+void buffer_free(Buffer *b)
+{
+    free(b->cell);
+}
 
 uint64_t sass_buffer(SassGpu *g, const char *name, void *host, size_t bytes, enum SassBuffer kind)
 {

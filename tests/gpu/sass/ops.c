@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The table of operations: what runs them, the class they are counted in, and the modifiers that the
- * function knows.  Any other modifier makes an instruction unknown.  An operation of the uniform
- * datapath, "U" and a name of the table or the name and "U", is the same function. */
+ * The table of operations: what runs them, the class they are counted in, and the modifiers that
+ * the function knows.  Any other modifier makes an instruction unknown.  An operation of the
+ * uniform datapath, "U" and a name of the table or the name and "U", is the same function. */
 #include "gpu/sass/ops.h"
 
 #include <string.h>
 
 #define FLOAT "FTZ SAT RN RM RP RZ"
 #define COMPARE "EQ NE LT LE GT GE EQU NEU LTU LEU GTU GEU NUM NAN F T AND OR XOR FTZ"
-#define MEMORY "E 64 128 U8 S8 U16 S16 CONSTANT STRONG WEAK GPU SYS CTA SM EL EF EU NA PRIVATE LTC64B LTC128B LTC256B U"
-#define ATOMICS "E ADD MIN MAX AND OR XOR EXCH CAS INC DEC 64 F32 F64 S32 U32 S64 U64 FTZ RN STRONG WEAK GPU SYS CTA"
+#define MEMORY                                                                        \
+    "E 64 128 U8 S8 U16 S16 CONSTANT STRONG WEAK GPU SYS CTA SM EL EF EU NA PRIVATE " \
+    "LTC64B LTC128B LTC256B U"
+#define ATOMICS                                                                    \
+    "E ADD MIN MAX AND OR XOR EXCH CAS INC DEC 64 F32 F64 S32 U32 S64 U64 FTZ RN " \
+    "STRONG WEAK GPU SYS CTA"
 #define INTEGER "U8 S8 U16 S16 U32 S32 U64 S64 F16 F32 F64"
 
 static const Op table[] = {
@@ -126,5 +130,6 @@ const Op *op_find(const char *name, bool *uniform)
 }
 
 const char *const sass_class_name[SASS_CLASSES] = {
-    "FFMA", "FMUL", "FADD", "FP", "MMA", "MUFU/CVT", "INT", "LDG", "STG", "ATOM", "LDS", "STS", "LOCAL", "SHFL", "SYNC", "BRANCH",
+    "FFMA", "FMUL", "FADD", "FP",  "MMA",   "MUFU/CVT", "INT",  "LDG",
+    "STG",  "ATOM", "LDS",  "STS", "LOCAL", "SHFL",     "SYNC", "BRANCH",
 };

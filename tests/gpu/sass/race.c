@@ -2,16 +2,17 @@
  * Copyright The Weft authors
  *
  * Data races, by what happens before what.  Each 4-byte word has a cell with its last write and the
- * reads since then.  Two accesses of different threads, one of which writes and not both of which are
- * atomic, are a race unless
+ * reads since then.  Two accesses of different threads, one of which writes and not both of which
+ * are atomic, are a race unless
  *
  *     they are in different launches,
  *     or in one block with a barrier of the block between them,
  *     or in one warp with a __syncwarp of both lanes between them.
  *
  * An *era* is a number for the time between two barriers of one block; eras rise through all blocks
- * and launches.  A lane's *clock* counts its synchronisations in the warp; a lane knows up to which clock
- * of another lane all has happened.  As long as whole warps synchronise, one clock serves all lanes.
+ * and launches.  A lane's *clock* counts its synchronisations in the warp; a lane knows up to which
+ * clock of another lane all has happened.  As long as whole warps synchronise, one clock serves all
+ * lanes.
  *
  * That lanes of a warp execute an instruction together orders nothing: CUDA does not promise it. */
 #include "gpu/sass/sass_int.h"
@@ -19,7 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In w_clock beside the clock: an atomic access; and of several ones by other lanes, warps, blocks. */
+/* In w_clock beside the clock: an atomic access; and of several ones by other lanes, warps, blocks.
+ * */
 #define ATOMIC (UINT32_C(1) << 31)
 #define LANES_TOO (UINT32_C(1) << 30)
 #define WARPS_TOO (UINT32_C(1) << 29)
@@ -27,16 +29,28 @@
 #define CLOCK (BLOCKS_TOO - 1)
 enum { WHO_THREAD = 1023 };
 
-static uint32_t thread_of(uint32_t who) { return who & WHO_THREAD; }
-static uint32_t warp_of(uint32_t who) { return thread_of(who) / LANES; }
-static uint32_t lane_of(uint32_t who) { return who % LANES; }
+static uint32_t thread_of(uint32_t who)
+{
+    return who & WHO_THREAD;
+}
+static uint32_t warp_of(uint32_t who)
+{
+    return thread_of(who) / LANES;
+}
+static uint32_t lane_of(uint32_t who)
+{
+    return who % LANES;
+}
 
 static uint32_t who_is(const Warp *w, const Ins *i, uint32_t lane)
 {
     return (uint32_t)(i - w->run->ins) << 10 | (w->number * LANES + lane);
 }
 
-static uint32_t clock_of(const Warp *w, uint32_t lane) { return w->uniform ? w->clock : w->lane_clock[lane]; }
+static uint32_t clock_of(const Warp *w, uint32_t lane)
+{
+    return w->uniform ? w->clock : w->lane_clock[lane];
+}
 
 /* What lane `other` of the warp did at `clock` happened before what `lane` does now. */
 static bool before(const Warp *w, uint32_t lane, uint32_t other, uint32_t clock)
@@ -74,14 +88,15 @@ void sync_lanes(Warp *w, uint32_t mask)
     }
     spread(w);
     EACH(l, mask)
-        for (int m = 0; m < LANES; m++)
-            all[m] = w->know[l][m] > all[m] ? w->know[l][m] : all[m];
-    EACH(l, mask) {
+    for (int m = 0; m < LANES; m++)
+        all[m] = w->know[l][m] > all[m] ? w->know[l][m] : all[m];
+    EACH(l, mask)
+    {
         all[l] = w->lane_clock[l];
         w->lane_clock[l]++;
     }
     EACH(l, mask)
-        memcpy(w->know[l], all, sizeof all);
+    memcpy(w->know[l], all, sizeof all);
 }
 
 /* ---- What is told */
@@ -95,7 +110,10 @@ typedef struct Word {
     enum Access access;
 } Word;
 
-static const char *verb(enum Access a) { return a == READS ? "reads" : a == WRITES ? "writes" : "updates"; }
+static const char *verb(enum Access a)
+{
+    return a == READS ? "reads" : a == WRITES ? "writes" : "updates";
+}
 
 static void name_place(const Word *x, char to[80])
 {
@@ -120,7 +138,8 @@ static unsigned block_of(const Run *r, uint32_t era)
     return low;
 }
 
-static void tell_race(const Word *x, uint32_t era, uint32_t who, const char *did, const char *missing)
+static void tell_race(const Word *x, uint32_t era, uint32_t who, const char *did,
+                      const char *missing)
 {
     Run *r = x->run;
     const uint32_t me = who_is(x->w, x->i, x->lane);
@@ -130,9 +149,11 @@ static void tell_race(const Word *x, uint32_t era, uint32_t who, const char *did
 
     name_place(x, place);
     report(r, (uint64_t)(who >> 10) << 32 | me >> 10,
-           "race on %s: thread %s %s it at /*%04llx*/ %s; thread %s of block %u %s it at /*%04llx*/ %s; %s", place,
-           thread_name(r, thread_of(me), mine), verb(x->access), (unsigned long long)x->i->address, x->i->text,
-           thread_name(r, thread_of(who), their), block, did, (unsigned long long)other->address, other->text, missing);
+           "race on %s: thread %s %s it at /*%04llx*/ %s; "
+           "thread %s of block %u %s it at /*%04llx*/ %s; %s",
+           place, thread_name(r, thread_of(me), mine), verb(x->access),
+           (unsigned long long)x->i->address, x->i->text, thread_name(r, thread_of(who), their),
+           block, did, (unsigned long long)other->address, other->text, missing);
 }
 
 static const char *const no_barrier = "no barrier of the block is between them";
@@ -140,7 +161,10 @@ static const char *const no_syncwarp = "they are in one warp, and no __syncwarp 
 static const char *const no_order = "blocks of one launch have no order";
 
 /* The first era whose accesses are of interest: shared memory is new in each block. */
-static uint32_t oldest(const Word *x) { return x->cells->place == IN_SHARED ? x->run->block_first : x->run->launch_first; }
+static uint32_t oldest(const Word *x)
+{
+    return x->cells->place == IN_SHARED ? x->run->block_first : x->run->launch_first;
+}
 
 /* ---- The last write */
 static void check_write(const Word *x, const Cell *c)
@@ -194,10 +218,10 @@ static void check_reads(const Word *x, const Cell *c)
     if (c->r_other != 0)
         tell_race(x, c->r_era, c->r_other, "read", no_barrier);
     EACH(l, c->r_lanes)
-        if (!before(x->w, x->lane, l, reader_clock(r, c, l))) {
-            tell_race(x, c->r_era, (c->r_who & ~(uint32_t)(LANES - 1)) | l, "read", no_syncwarp);
-            return;
-        }
+    if (!before(x->w, x->lane, l, reader_clock(r, c, l))) {
+        tell_race(x, c->r_era, (c->r_who & ~(uint32_t)(LANES - 1)) | l, "read", no_syncwarp);
+        return;
+    }
 }
 
 /* Room for a clock of each reader. */
@@ -257,7 +281,7 @@ static void record_read(const Word *x, Cell *c, uint32_t lanes)
     }
     if (c->r_each != 0)
         EACH(l, lanes)
-            r->each[c->r_each - 1][l] = clock_of(w, l);
+    r->each[c->r_each - 1][l] = clock_of(w, l);
 }
 
 static void record_write(const Word *x, Cell *c, uint32_t lanes)
@@ -273,7 +297,8 @@ static void record_write(const Word *x, Cell *c, uint32_t lanes)
             if (c->w_era < r->block_first)
                 clock |= BLOCKS_TOO;
             else if (c->w_era == r->era)
-                clock |= (c->w_clock & (WARPS_TOO | LANES_TOO)) | (warp_of(c->w_who) != x->w->number ? WARPS_TOO : 0) |
+                clock |= (c->w_clock & (WARPS_TOO | LANES_TOO)) |
+                         (warp_of(c->w_who) != x->w->number ? WARPS_TOO : 0) |
                          (thread_of(c->w_who) != thread_of(me) ? LANES_TOO : 0);
         }
     }
@@ -296,8 +321,8 @@ static void access_cell(const Word *x, Cell *c, uint32_t lanes)
         name_place(x, place);
         report(x->run, UINT64_C(1) << 63 | (uint64_t)(x->i - r->ins),
                "nobody wrote %s before thread %s %s it at /*%04llx*/ %s", place,
-               thread_name(r, x->w->number * LANES + x->lane, mine), verb(x->access), (unsigned long long)x->i->address,
-               x->i->text);
+               thread_name(r, x->w->number * LANES + x->lane, mine), verb(x->access),
+               (unsigned long long)x->i->address, x->i->text);
     }
     if (!r->look) {
         c->w_era = x->access == READS ? c->w_era : r->era;
@@ -306,8 +331,10 @@ static void access_cell(const Word *x, Cell *c, uint32_t lanes)
     if (x->access == READS) {
         Word y = *x;
 
-        if (c->w_era == r->era || (c->w_era >= oldest(x) && c->w_era < r->block_first) || c->w_clock & BLOCKS_TOO) {
-            EACH(l, lanes) {
+        if (c->w_era == r->era || (c->w_era >= oldest(x) && c->w_era < r->block_first) ||
+            c->w_clock & BLOCKS_TOO) {
+            EACH(l, lanes)
+            {
                 y.lane = l;
                 check_write(&y, c);
             }
@@ -316,7 +343,8 @@ static void access_cell(const Word *x, Cell *c, uint32_t lanes)
         return;
     }
     if ((lanes & (lanes - 1)) != 0 && x->access == WRITES)
-        tell_race(x, r->era, who_is(x->w, x->i, (uint32_t)__builtin_ctz(lanes & (lanes - 1))), "wrote", no_syncwarp);
+        tell_race(x, r->era, who_is(x->w, x->i, (uint32_t)__builtin_ctz(lanes & (lanes - 1))),
+                  "wrote", no_syncwarp);
     check_write(x, c);
     check_reads(x, c);
     record_write(x, c, lanes);
@@ -340,7 +368,8 @@ static Cell *split(Run *r, Cell *c)
 }
 
 /* `lanes` access `bytes` bytes at byte `at` of the place; at is a multiple of bytes. */
-void access_word(Warp *w, const Ins *i, const Cells *cells, size_t at, int bytes, uint32_t lanes, enum Access access)
+void access_word(Warp *w, const Ins *i, const Cells *cells, size_t at, int bytes, uint32_t lanes,
+                 enum Access access)
 {
     Word x = { w->run, w, i, cells, at, (uint32_t)__builtin_ctz(lanes), access };
 

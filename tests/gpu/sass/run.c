@@ -51,7 +51,8 @@ void report(Run *r, uint64_t key, const char *fmt, ...)
     va_start(list, fmt);
     vsnprintf(what, sizeof what, fmt, list);
     va_end(list);
-    snprintf(text, sizeof text, "%s, block (%u,%u,%u): %s", sass_name(r->kernel), r->at[0], r->at[1], r->at[2], what);
+    snprintf(text, sizeof text, "%s, block (%u,%u,%u): %s", sass_name(r->kernel), r->at[0],
+             r->at[1], r->at[2], what);
     add_error(r, key, text);
 }
 
@@ -65,9 +66,10 @@ void fail(Warp *w, const Ins *i, uint32_t lane, const char *fmt, ...)
     vsnprintf(what, sizeof what, fmt, list);
     va_end(list);
     if (!r->failed)
-        report(r, UINT64_C(1) << 62 | (uint64_t)(i - r->ins), "thread %s (warp %u, lane %u) at /*%04llx*/ %s: %s",
-               thread_name(r, w->number * LANES + lane, name), w->number, lane, (unsigned long long)i->address, i->text,
-               what);
+        report(r, UINT64_C(1) << 62 | (uint64_t)(i - r->ins),
+               "thread %s (warp %u, lane %u) at /*%04llx*/ %s: %s",
+               thread_name(r, w->number * LANES + lane, name), w->number, lane,
+               (unsigned long long)i->address, i->text, what);
     r->failed = true;
 }
 
@@ -111,7 +113,8 @@ static void run_warp(Warp *w)
         default: synchronise(w, i, mask);
         }
         if (--r->budget == 0)
-            fail(w, i, mask != 0 ? (uint32_t)__builtin_ctz(mask) : 0, "the launch has not ended after %llu warp instructions",
+            fail(w, i, mask != 0 ? (uint32_t)__builtin_ctz(mask) : 0,
+                 "the launch has not ended after %llu warp instructions",
                  (unsigned long long)r->gpu->limit);
     }
 }
@@ -159,7 +162,8 @@ static bool runnable(const Warp *w)
     return false;
 }
 
-/* With seed 0 a turn ends only where a warp waits in a loop for another; else after a few accesses. */
+/* With seed 0 a turn ends only where a warp waits in a loop for another; else after a few accesses.
+ * */
 static void turn(Run *r, Warp *w)
 {
     w->quantum = r->random == 0 ? 100000 : (int64_t)(draw(r) % 24) + 1;
@@ -233,7 +237,8 @@ static const Bank *bank_of(const Run *r, const Function *f, int bank)
 
     if (bank < 0 || bank >= BANKS)
         return &none;
-    return f->bank[bank].at != NULL ? &f->bank[bank] : &r->sass->function[r->kernel->function].bank[bank];
+    return f->bank[bank].at != NULL ? &f->bank[bank]
+                                    : &r->sass->function[r->kernel->function].bank[bank];
 }
 
 const unsigned char *constant_bank(const Run *r, uint32_t function, int bank, size_t *bytes)
@@ -270,7 +275,8 @@ void set_constants(Run *r, uint32_t function)
             if (a->kind != ARG_CONST)
                 continue;
             const uint64_t v = constant_at(r, function, a->bank, a->value);
-            uint32_t *to = r->sass->number[(uint32_t(*)[2 * LANES])(uintptr_t)a->fixed - r->sass->number];
+            uint32_t *to =
+                r->sass->number[(uint32_t (*)[2 * LANES])(uintptr_t)a->fixed - r->sass->number];
 
             for (int l = 0; l < LANES; l++) {
                 to[l] = (uint32_t)v;
@@ -338,10 +344,11 @@ static bool allowed(Run *r, const SassShape *shape)
     if (threads > 1024)
         report(r, 0, "a block of %llu threads; 1024 are the most", (unsigned long long)threads);
     else if (shared > SHARED_MOST)
-        report(r, 0, "a block with %llu bytes of shared memory; %d are the most", (unsigned long long)shared, SHARED_MOST);
+        report(r, 0, "a block with %llu bytes of shared memory; %d are the most",
+               (unsigned long long)shared, SHARED_MOST);
     else if (sass_warps(r->kernel, (int)threads, shape->dynamic) == 0)
-        report(r, 0, "%d registers a thread do not go into an SM with %llu threads a block", registers,
-               (unsigned long long)threads);
+        report(r, 0, "%d registers a thread do not go into an SM with %llu threads a block",
+               registers, (unsigned long long)threads);
     else
         return true;
     return false;
@@ -489,12 +496,30 @@ void sass_gpu_free(SassGpu *g)
     free(g);
 }
 
-void sass_seed(SassGpu *g, uint64_t seed) { g->seed = seed; }
-void sass_limit(SassGpu *g, uint64_t instructions) { g->limit = instructions; }
-void sass_races(SassGpu *g, bool look) { g->look = look; }
-SassCount sass_count(const SassGpu *g) { return g->count; }
-int sass_errors(const SassGpu *g) { return g->errors; }
-const char *sass_error(const SassGpu *g, int i) { return i >= 0 && i < g->errors ? g->error[i] : NULL; }
+void sass_seed(SassGpu *g, uint64_t seed)
+{
+    g->seed = seed;
+}
+void sass_limit(SassGpu *g, uint64_t instructions)
+{
+    g->limit = instructions;
+}
+void sass_races(SassGpu *g, bool look)
+{
+    g->look = look;
+}
+SassCount sass_count(const SassGpu *g)
+{
+    return g->count;
+}
+int sass_errors(const SassGpu *g)
+{
+    return g->errors;
+}
+const char *sass_error(const SassGpu *g, int i)
+{
+    return i >= 0 && i < g->errors ? g->error[i] : NULL;
+}
 
 void sass_profile(const SassGpu *g, FILE *to)
 {
@@ -514,6 +539,15 @@ void sass_param_bytes(SassParams *p, const void *v, size_t size, size_t align)
     memcpy(p->bytes + at, v, size);
     p->size = at + size;
 }
-void sass_param32(SassParams *p, uint32_t v) { sass_param_bytes(p, &v, 4, 4); }
-void sass_param64(SassParams *p, uint64_t v) { sass_param_bytes(p, &v, 8, 8); }
-void sass_param_float(SassParams *p, float v) { sass_param_bytes(p, &v, 4, 4); }
+void sass_param32(SassParams *p, uint32_t v)
+{
+    sass_param_bytes(p, &v, 4, 4);
+}
+void sass_param64(SassParams *p, uint64_t v)
+{
+    sass_param_bytes(p, &v, 8, 8);
+}
+void sass_param_float(SassParams *p, float v)
+{
+    sass_param_bytes(p, &v, 4, 4);
+}

@@ -47,14 +47,14 @@ enum SassClass {
 };
 extern const char *const sass_class_name[SASS_CLASSES];
 
-/* What is executed, summed over all warps of a launch.  NOP is no instruction: it is what nvcc leaves
- * of a __syncwarp. */
+/* What is executed, summed over all warps of a launch.  NOP is no instruction: it is what nvcc
+ * leaves of a __syncwarp. */
 typedef struct SassCount {
-    uint64_t of[SASS_CLASSES], all;        /* warp instructions */
-    uint64_t lanes;                        /* lanes that took part in them */
-    uint64_t bytes[3], sectors[3];         /* global memory: loads, stores, atomics; 32-byte sectors */
-    uint64_t shared[2], waves[2];          /* bytes and wavefronts of shared memory: loads, stores */
-    uint64_t diverged;                     /* branches that lanes of a warp took and did not take */
+    uint64_t of[SASS_CLASSES], all; /* warp instructions */
+    uint64_t lanes;                 /* lanes that took part in them */
+    uint64_t bytes[3], sectors[3];  /* global memory: loads, stores, atomics; 32-byte sectors */
+    uint64_t shared[2], waves[2];   /* bytes and wavefronts of shared memory: loads, stores */
+    uint64_t diverged;              /* branches that lanes of a warp took and did not take */
 } SassCount;
 
 /* What ptxas says of a kernel, and what follows for an SM of sm_80. */
@@ -81,9 +81,11 @@ const SassKernel *sass_kernel(const Sass *, const char *name);
 const SassKernel *sass_kernel_at(const Sass *, int i);
 const char *sass_name(const SassKernel *);
 SassUse sass_use(const SassKernel *);
-/* Warps that an SM of sm_80 holds of blocks of so many threads with so many bytes of dynamic shared memory. */
+/* Warps that an SM of sm_80 holds of blocks of so many threads with so many bytes of dynamic shared
+ * memory. */
 int sass_warps(const SassKernel *, int threads, int dynamic);
-/* Instructions of the text that no row of the table describes, one line each; returns their number. */
+/* Instructions of the text that no row of the table describes, one line each; returns their number.
+ * */
 int sass_unknown(const Sass *, FILE *to);
 
 enum SassBuffer {
@@ -94,8 +96,8 @@ enum SassBuffer {
 
 SassGpu *sass_gpu(void);
 void sass_gpu_free(SassGpu *);
-/* 0: warps run in order, each as far as it can, lanes together where they can; another seed draws the
- * order of warps and of diverged lanes. */
+/* 0: warps run in order, each as far as it can, lanes together where they can; another seed draws
+ * the order of warps and of diverged lanes. */
 void sass_seed(SassGpu *, uint64_t seed);
 void sass_limit(SassGpu *, uint64_t instructions); /* of one launch; 4e9 at first */
 void sass_races(SassGpu *, bool look);             /* on at first */
@@ -121,8 +123,8 @@ typedef struct SassShape {
 /* Runs a kernel.  False: there were errors.  An access that is not allowed ends the launch; races
  * and values that nobody wrote are collected. */
 bool sass_launch(SassGpu *, const SassKernel *, const SassShape *, const SassParams *);
-SassCount sass_count(const SassGpu *); /* of the last launch */
-int sass_errors(const SassGpu *);      /* of the last launch */
+SassCount sass_count(const SassGpu *);          /* of the last launch */
+int sass_errors(const SassGpu *);               /* of the last launch */
 const char *sass_error(const SassGpu *, int i); /* NULL: no such error */
 /* Executed instructions with their counts, in the order of the text. */
 void sass_profile(const SassGpu *, FILE *to);

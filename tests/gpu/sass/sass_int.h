@@ -8,8 +8,9 @@
 #include "gpu/sass/sass.h"
 
 #define ALL_LANES 0xffffffffu
-#define EACH(l, mask) \
-    for (uint32_t left_ = (mask), l; left_ != 0 && (l = (uint32_t)__builtin_ctz(left_), true); left_ &= left_ - 1)
+#define EACH(l, mask)                                                                          \
+    for (uint32_t left_ = (mask), l; left_ != 0 && (l = (uint32_t)__builtin_ctz(left_), true); \
+         left_ &= left_ - 1)
 
 enum { LANES = 32, RZ = 255, URZ = 63, PT = 7, ARGS = 9 };
 
@@ -18,7 +19,17 @@ typedef struct Run Run;
 typedef struct Ins Ins;
 
 /* ---- Instructions (decode.c) */
-enum ArgKind { ARG_NONE, ARG_REG, ARG_UREG, ARG_PRED, ARG_UPRED, ARG_VALUE, ARG_CONST, ARG_MEM, ARG_NAME };
+enum ArgKind {
+    ARG_NONE,
+    ARG_REG,
+    ARG_UREG,
+    ARG_PRED,
+    ARG_UPRED,
+    ARG_VALUE,
+    ARG_CONST,
+    ARG_MEM,
+    ARG_NAME
+};
 typedef struct Arg {
     uint8_t kind;
     bool neg, abs, inv;         /* inv: ~ of a register, ! of a predicate */
@@ -47,15 +58,16 @@ struct Ins {
     Arg arg[ARGS];
     int args;
     Arg guard;
-    bool uniform, atomic; /* of the uniform datapath; a load that belongs to a loop of compare and swap */
+    bool uniform,
+        atomic; /* of the uniform datapath; a load that belongs to a loop of compare and swap */
     uint8_t cls, bytes, lut, lut2;
     int mode;
     int conv; /* of BRA.CONV: the mask that lanes wait for: a register, or -1 and conv_mask */
     uint32_t conv_mask;
-    uint32_t target;      /* of a branch: number of an instruction */
-    uint32_t function;    /* its number */
-    uint64_t address;     /* in the text of the function */
-    uint64_t coded;       /* the first half of its bits, or 0: a number of 32 bits is their upper half */
+    uint32_t target;   /* of a branch: number of an instruction */
+    uint32_t function; /* its number */
+    uint64_t address;  /* in the text of the function */
+    uint64_t coded; /* the first half of its bits, or 0: a number of 32 bits is their upper half */
     const char *text;
 };
 
@@ -66,7 +78,10 @@ enum Mod {
 #undef MOD
     MODS
 };
-static inline bool has(const Ins *i, enum Mod m) { return i->mods[m / 64] >> (m % 64) & 1; }
+static inline bool has(const Ins *i, enum Mod m)
+{
+    return i->mods[m / 64] >> (m % 64) & 1;
+}
 
 enum { BANKS = 8 };
 typedef struct Bank { /* of constants */
@@ -118,10 +133,13 @@ struct Sass {
 };
 
 /* The address of an instruction as code sees it, for calls and returns. */
-static inline uint64_t code_address(const Function *f, uint64_t at) { return ((uint64_t)f->first << 4) + at; }
+static inline uint64_t code_address(const Function *f, uint64_t at)
+{
+    return ((uint64_t)f->first << 4) + at;
+}
 
 bool decode(Ins *, char *text, char why[SASS_TEXT]);
-void decode_links(Sass *); /* what one instruction tells of others */
+void decode_links(Sass *);   /* what one instruction tells of others */
 void decode_numbers(Sass *); /* room for constants */
 void set_constants(Run *, uint32_t function);
 const unsigned char *constant_bank(const Run *, uint32_t function, int bank, size_t *bytes);
@@ -173,19 +191,19 @@ enum State { READY, AT_BSYNC, AT_WARPSYNC, AT_BARRIER };
 struct Warp {
     uint32_t r[260][LANES], ur[68][LANES], p[8], up[8], trash[4][LANES];
     uint32_t b[BARRIERS][LANES];
-    uint32_t wait[LANES];            /* the mask of the WARPSYNC a lane is in */
-    uint32_t pending, sync[LANES];   /* lanes with a mask of their own for the next __syncwarp */
+    uint32_t wait[LANES];          /* the mask of the WARPSYNC a lane is in */
+    uint32_t pending, sync[LANES]; /* lanes with a mask of their own for the next __syncwarp */
     Run *run;
     uint32_t pc, act, live, limit, number;
     Group group[LANES];
     int groups;
     uint32_t tid[3][LANES];
-    uint32_t *stack;        /* [word][lane] */
-    uint8_t *written;       /* bits of the bytes that are */
-    uint32_t stack_low;     /* the lowest word that was written */
-    bool uniform;           /* all lanes have synchronised together last */
+    uint32_t *stack;    /* [word][lane] */
+    uint8_t *written;   /* bits of the bytes that are */
+    uint32_t stack_low; /* the lowest word that was written */
+    bool uniform;       /* all lanes have synchronised together last */
     uint32_t clock, lane_clock[LANES], know[LANES][LANES];
-    int voted;              /* result of a reducing barrier */
+    int voted; /* result of a reducing barrier */
     int64_t quantum;
 };
 
@@ -241,7 +259,8 @@ const char *thread_name(const Run *, uint32_t thread, char to[48]);
 uint64_t draw(Run *);
 
 /* race.c */
-void access_word(Warp *, const Ins *, const Cells *, size_t at, int bytes, uint32_t lanes, enum Access);
+void access_word(Warp *, const Ins *, const Cells *, size_t at, int bytes, uint32_t lanes,
+                 enum Access);
 void sync_lanes(Warp *, uint32_t mask);
 
 /* flow.c */
@@ -272,7 +291,10 @@ static inline const uint32_t *ints(const Warp *w, const Arg *a, uint32_t *to)
     for (int l = 0; l < LANES; l++) {
         uint32_t x = v[l];
 
-        x = a->part == 'H' ? x >> 16 : a->part == 'h' ? x & 0xffff : a->part != 0 ? x >> 8 * (a->part - 'b') & 0xff : x;
+        x = a->part == 'H'   ? x >> 16
+            : a->part == 'h' ? x & 0xffff
+            : a->part != 0   ? x >> 8 * (a->part - 'b') & 0xff
+                             : x;
         to[l] = a->inv ? ~x : a->neg ? 0 - x : x;
     }
     return to;
@@ -281,7 +303,8 @@ static inline const uint32_t *ints(const Warp *w, const Arg *a, uint32_t *to)
 /* The bits of a float: with - and | |. */
 static inline const uint32_t *bits(const Warp *w, const Arg *a, uint32_t *to)
 {
-    const uint32_t *v = raw(w, a), sign = a->neg ? 0x80000000u : 0, keep = a->abs ? 0x7fffffffu : ~0u;
+    const uint32_t *v = raw(w, a), sign = a->neg ? 0x80000000u : 0,
+                   keep = a->abs ? 0x7fffffffu : ~0u;
 
     if (!a->neg && !a->abs)
         return v;
@@ -290,7 +313,10 @@ static inline const uint32_t *bits(const Warp *w, const Arg *a, uint32_t *to)
     return to;
 }
 
-static inline uint64_t pair_at(const uint32_t *v, uint32_t l) { return v[l] | (uint64_t)v[LANES + l] << 32; }
+static inline uint64_t pair_at(const uint32_t *v, uint32_t l)
+{
+    return v[l] | (uint64_t)v[LANES + l] << 32;
+}
 
 static inline uint32_t *dest(Warp *w, const Arg *a)
 {
@@ -307,16 +333,20 @@ static inline void put_to(uint32_t *to, const uint32_t *v, uint32_t mask)
         return;
     }
     EACH(l, mask)
-        to[l] = v[l];
+    to[l] = v[l];
 }
 
-static inline void put(Warp *w, const Arg *a, const uint32_t *v, uint32_t mask) { put_to(dest(w, a), v, mask); }
+static inline void put(Warp *w, const Arg *a, const uint32_t *v, uint32_t mask)
+{
+    put_to(dest(w, a), v, mask);
+}
 
 static inline void put_pair(Warp *w, const Arg *a, const uint64_t *v, uint32_t mask)
 {
     uint32_t *to = dest(w, a);
 
-    EACH(l, mask) {
+    EACH(l, mask)
+    {
         to[l] = (uint32_t)v[l];
         to[LANES + l] = (uint32_t)(v[l] >> 32);
     }
@@ -336,6 +366,9 @@ static inline void put_pred(Warp *w, const Arg *a, uint32_t v, uint32_t mask)
     if (a->reg != PT)
         p[a->reg] = (p[a->reg] & ~mask) | (v & mask);
 }
-static inline bool is_pred(const Arg *a) { return a->kind == ARG_PRED || a->kind == ARG_UPRED; }
+static inline bool is_pred(const Arg *a)
+{
+    return a->kind == ARG_PRED || a->kind == ARG_UPRED;
+}
 
 #endif

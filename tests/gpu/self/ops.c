@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Every function of ops.def, compiled by nvcc and interpreted, against the same expression compiled by
- * the C compiler. */
+ * Every function of ops.def, compiled by nvcc and interpreted, against the same expression compiled
+ * by the C compiler. */
 #include "gpu/self/self.h"
 
 #include <math.h>
@@ -70,16 +70,16 @@ enum { COUNT = 1500 };
 typedef void Host(const void *va, const void *vb, const void *vc, void *vz);
 
 #define USE(x) (void)(x)
-#define HOST(name, type, expr)                                                                \
-    static void host_##name(const void *va, const void *vb, const void *vc, void *vz)         \
-    {                                                                                         \
-        const type *pa = va, *pb = vb, *pc = vc;                                              \
-        type *z = vz;                                                                         \
-        for (int i = 0; i < COUNT; i++) {                                                     \
-            const type a = pa[i], b = pb[i], c = pc[i];                                       \
-            USE(a), USE(b), USE(c);                                                           \
-            z[i] = (type)(expr);                                                              \
-        }                                                                                     \
+#define HOST(name, type, expr)                                                        \
+    static void host_##name(const void *va, const void *vb, const void *vc, void *vz) \
+    {                                                                                 \
+        const type *pa = va, *pb = vb, *pc = vc;                                      \
+        type *z = vz;                                                                 \
+        for (int i = 0; i < COUNT; i++) {                                             \
+            const type a = pa[i], b = pb[i], c = pc[i];                               \
+            USE(a), USE(b), USE(c);                                                   \
+            z[i] = (type)(expr);                                                      \
+        }                                                                             \
     }
 #define INT(name, expr) HOST(name, uint32_t, expr)
 #define LONG(name, expr) HOST(name, uint64_t, expr)
@@ -114,9 +114,13 @@ static const struct {
 /* Random bits, numbers of moderate size, and what is special. */
 static uint64_t special(int bytes, bool real, int i, uint64_t *state)
 {
-    static const uint32_t ints[] = { 0, 1, 2, 31, 32, 0x7fffffff, 0x80000000, 0x80000001, 0xffffffff, 0xfffffffe, 0xff, 0x10000 };
-    static const float reals[] = { 0.0f, -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-126f, 0x1.fffffep127f, 0.5f,
-                                   2.5f, -3.5f, 0x1p23f, 0x1.8p24f, 2147483648.0f };
+    static const uint32_t ints[] = { 0,          1,          2,          31,
+                                     32,         0x7fffffff, 0x80000000, 0x80000001,
+                                     0xffffffff, 0xfffffffe, 0xff,       0x10000 };
+    static const float reals[] = { 0.0f,       -0.0f,           1.0f,      -1.0f,
+                                   INFINITY,   -INFINITY,       NAN,       0x1p-149f,
+                                   -0x1p-126f, 0x1.fffffep127f, 0.5f,      2.5f,
+                                   -3.5f,      0x1p23f,         0x1.8p24f, 2147483648.0f };
     const uint64_t r = test_random(state);
 
     if (i % 4 == 0 && real) {
@@ -191,8 +195,8 @@ static bool compare(size_t n, const char *variant, const char *got, const char *
         if (function[n].ulps > 0 && !is_nan(g, bytes) && !is_nan(w, bytes) &&
             llabs(ordered(g, bytes) - ordered(w, bytes)) <= function[n].ulps)
             continue;
-        printf("%s, %s: element %d is %#llx, not %#llx\n", function[n].name, variant, i, (unsigned long long)gx,
-               (unsigned long long)wx);
+        printf("%s, %s: element %d is %#llx, not %#llx\n", function[n].name, variant, i,
+               (unsigned long long)gx, (unsigned long long)wx);
         return false;
     }
     return true;
@@ -211,12 +215,14 @@ static void check_variant(int v)
 
         for (int k = 0; k < 3; k++) {
             fill(in[k], bytes, function[n].real, (uint64_t)k + 1);
-            sass_param64(&p, sass_buffer(gpu, "operand", in[k], (size_t)(COUNT * bytes), SASS_INPUT));
+            sass_param64(&p,
+                         sass_buffer(gpu, "operand", in[k], (size_t)(COUNT * bytes), SASS_INPUT));
         }
         memset(got, 0x55, sizeof got);
         sass_param64(&p, sass_buffer(gpu, "result", got, (size_t)(COUNT * bytes), SASS_FRESH));
         sass_param32(&p, COUNT);
-        self_run(gpu, code, function[n].name, (SassShape){ { (COUNT + 127) / 128 }, { 128 }, 0 }, &p);
+        self_run(gpu, code, function[n].name, (SassShape){ { (COUNT + 127) / 128 }, { 128 }, 0 },
+                 &p);
         function[n].host(in[0], in[1], in[2], want);
         wrong += !compare(n, variant_name[v], (const char *)got, (const char *)want);
         sass_gpu_free(gpu);

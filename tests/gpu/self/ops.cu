@@ -22,7 +22,8 @@
 #define FN static __device__
 #include "both.h"
 #define KERNEL(name, type, expr)                                                              \
-    extern "C" __global__ void op_##name(const type *va, const type *vb, const type *vc, type *out, int n) \
+    extern "C" __global__ void op_##name(const type *va, const type *vb, const type *vc,      \
+                                         type *out, int n)                                    \
     {                                                                                         \
         int i = blockIdx.x * blockDim.x + threadIdx.x;                                        \
         if (i < n) {                                                                          \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The defects of plants.cu are each found, with the words that name them, and the same kernels without the
- * defect are clean.  Both with lanes and warps in order and in drawn orders. */
+ * The defects of plants.cu are each found, with the words that name them, and the same kernels
+ * without the defect are clean.  Both with lanes and warps in order and in drawn orders. */
 #include "gpu/self/self.h"
 
 #include <stdlib.h>
@@ -13,29 +13,42 @@ enum { ROOM = 4096 };
 static const struct Plant {
     const char *kernel, *message;
     unsigned blocks, threads;
-    uint32_t n;              /* the third parameter */
-    int a_bytes, out_bytes;  /* sizes of the buffers */
+    uint32_t n;             /* the third parameter */
+    int a_bytes, out_bytes; /* sizes of the buffers */
     enum SassBuffer a, out;
-    bool same_buffer;        /* one pointer alone */
+    bool same_buffer; /* one pointer alone */
 } plant[] = {
-    { "no_syncthreads", "race on shared memory", 1, 128, 0, 512, 512, SASS_INPUT, SASS_FRESH, false },
-    { "no_second_syncthreads", "race on shared memory", 1, 64, 3, 768, 256, SASS_INPUT, SASS_FRESH, false },
-    { "no_syncwarp", "no __syncwarp is between them", 1, 64, 0, 256, 256, SASS_INPUT, SASS_FRESH, false },
-    { "syncwarp_of_halves", "no __syncwarp is between them", 1, 64, 16, 256, 256, SASS_INPUT, SASS_FRESH, false },
-    { "barrier_of_a_branch", "different barriers", 1, 64, 0, 256, 256, SASS_INPUT, SASS_FRESH, false },
-    { "blocks_race", "blocks of one launch have no order", 3, 64, 0, 768, 256, SASS_INPUT, SASS_INOUT, false },
-    { "blocks_read", "blocks of one launch have no order", 3, 64, 0, 768, 768, SASS_INOUT, SASS_FRESH, false },
+    { "no_syncthreads", "race on shared memory", 1, 128, 0, 512, 512, SASS_INPUT, SASS_FRESH,
+      false },
+    { "no_second_syncthreads", "race on shared memory", 1, 64, 3, 768, 256, SASS_INPUT, SASS_FRESH,
+      false },
+    { "no_syncwarp", "no __syncwarp is between them", 1, 64, 0, 256, 256, SASS_INPUT, SASS_FRESH,
+      false },
+    { "syncwarp_of_halves", "no __syncwarp is between them", 1, 64, 16, 256, 256, SASS_INPUT,
+      SASS_FRESH, false },
+    { "barrier_of_a_branch", "different barriers", 1, 64, 0, 256, 256, SASS_INPUT, SASS_FRESH,
+      false },
+    { "blocks_race", "blocks of one launch have no order", 3, 64, 0, 768, 256, SASS_INPUT,
+      SASS_INOUT, false },
+    { "blocks_read", "blocks of one launch have no order", 3, 64, 0, 768, 768, SASS_INOUT,
+      SASS_FRESH, false },
     { "global_race", "race on a+", 1, 64, 0, 512, 512, SASS_INOUT, SASS_INOUT, true },
     { "one_cell", "race on out+0", 1, 64, 0, 256, 256, SASS_INPUT, SASS_FRESH, false },
     { "atomic_and_plain", "race on a+0", 1, 64, 0, 4, 256, SASS_INOUT, SASS_FRESH, false },
-    { "out_of_bounds", "in no buffer; the nearest is a", 2, 64, 100, 400, 400, SASS_INPUT, SASS_FRESH, false },
-    { "shared_out_of_bounds", "of shared memory, of which the block has 256", 1, 64, 1, 256, 256, SASS_INPUT, SASS_FRESH, false },
+    { "out_of_bounds", "in no buffer; the nearest is a", 2, 64, 100, 400, 400, SASS_INPUT,
+      SASS_FRESH, false },
+    { "shared_out_of_bounds", "of shared memory, of which the block has 256", 1, 64, 1, 256, 256,
+      SASS_INPUT, SASS_FRESH, false },
     { "writes_input", "which is an input", 1, 64, 0, 256, 256, SASS_INPUT, SASS_INOUT, false },
     { "misaligned", "no multiple of 16", 1, 64, 2, 1088, 1024, SASS_INPUT, SASS_FRESH, false },
-    { "uninitialised_shared", "nobody wrote shared memory at 20", 1, 64, 5, 256, 256, SASS_INPUT, SASS_FRESH, false },
-    { "uninitialised_local", "of the stack before lane", 1, 64, 0, 260, 256, SASS_INPUT, SASS_FRESH, false },
-    { "uninitialised_output", "nobody wrote out+", 1, 64, 0, 256, 256, SASS_INPUT, SASS_FRESH, false },
-    { "deadlock", "the launch has not ended after", 1, 64, 0, 256, 256, SASS_INPUT, SASS_FRESH, false },
+    { "uninitialised_shared", "nobody wrote shared memory at 20", 1, 64, 5, 256, 256, SASS_INPUT,
+      SASS_FRESH, false },
+    { "uninitialised_local", "of the stack before lane", 1, 64, 0, 260, 256, SASS_INPUT, SASS_FRESH,
+      false },
+    { "uninitialised_output", "nobody wrote out+", 1, 64, 0, 256, 256, SASS_INPUT, SASS_FRESH,
+      false },
+    { "deadlock", "the launch has not ended after", 1, 64, 0, 256, 256, SASS_INPUT, SASS_FRESH,
+      false },
 };
 enum { PLANTS = sizeof plant / sizeof *plant };
 
@@ -47,7 +60,8 @@ static bool told(const SassGpu *gpu, const char *message)
     return false;
 }
 
-static void run_plant(const struct Plant *p, const char *file, const char *variant, uint64_t seed, bool right)
+static void run_plant(const struct Plant *p, const char *file, const char *variant, uint64_t seed,
+                      bool right)
 {
     static int32_t a[ROOM], out[ROOM];
     SassGpu *gpu = sass_gpu();
@@ -67,10 +81,11 @@ static void run_plant(const struct Plant *p, const char *file, const char *varia
     const bool clean = sass_launch(gpu, k, &shape, &params);
 
     if (right && !clean)
-        test_fail(__FILE__, __LINE__, "%s, %s, seed %d: %s", p->kernel, variant, (int)seed, sass_error(gpu, 0));
+        test_fail(__FILE__, __LINE__, "%s, %s, seed %d: %s", p->kernel, variant, (int)seed,
+                  sass_error(gpu, 0));
     if (!right && !told(gpu, p->message))
-        test_fail(__FILE__, __LINE__, "%s, %s, seed %d: not found; the first error is %s", p->kernel, variant, (int)seed,
-                  clean ? "none" : sass_error(gpu, 0));
+        test_fail(__FILE__, __LINE__, "%s, %s, seed %d: not found; the first error is %s",
+                  p->kernel, variant, (int)seed, clean ? "none" : sass_error(gpu, 0));
     sass_gpu_free(gpu);
 }
 

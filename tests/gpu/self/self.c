@@ -23,7 +23,8 @@ const Sass *self_code(const char *file, const char *variant)
     int k = 0;
 
     if (dir == NULL)
-        test_skip("WEFT_SASS_CUBINS names no folder: tests/gpu/sass.sh compiles the kernels and sets it");
+        test_skip(
+            "WEFT_SASS_CUBINS names no folder: tests/gpu/sass.sh compiles the kernels and sets it");
     snprintf(path, sizeof path, "%s/%s-%s.cubin", dir, file, variant);
     while (k < CODES && loaded[k].code != NULL) {
         if (strcmp(loaded[k].path, path) == 0)
@@ -38,7 +39,8 @@ const Sass *self_code(const char *file, const char *variant)
     return loaded[k].code;
 }
 
-void self_run(SassGpu *gpu, const Sass *code, const char *name, SassShape shape, const SassParams *params)
+void self_run(SassGpu *gpu, const Sass *code, const char *name, SassShape shape,
+              const SassParams *params)
 {
     const SassKernel *k = sass_kernel(code, name);
 

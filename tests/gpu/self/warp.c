@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The kernels of warp.cu against the same computations on the host.  Data are small integers, so that
- * sums are exact in any order.  Each runs with lanes and warps in order, and in an order that is drawn. */
+ * The kernels of warp.cu against the same computations on the host.  Data are small integers, so
+ * that sums are exact in any order.  Each runs with lanes and warps in order, and in an order that
+ * is drawn. */
 #include "gpu/self/self.h"
 
 #include <math.h>
@@ -52,17 +53,22 @@ static void start(Bed *b)
 
 static void run(Bed *b, const char *name, unsigned blocks, unsigned threads)
 {
-    self_run(b->gpu, self_code("warp", b->variant), name, (SassShape){ { blocks }, { threads }, 0 }, &b->params);
+    self_run(b->gpu, self_code("warp", b->variant), name, (SassShape){ { blocks }, { threads }, 0 },
+             &b->params);
 }
 
-static void finish(Bed *b) { sass_gpu_free(b->gpu); }
+static void finish(Bed *b)
+{
+    sass_gpu_free(b->gpu);
+}
 
 static void same(const Bed *b, const char *name, const void *got, const void *want, size_t bytes)
 {
     for (size_t k = 0; k < bytes / 4; k++)
         if (memcmp((const char *)got + 4 * k, (const char *)want + 4 * k, 4) != 0)
-            test_fail(__FILE__, __LINE__, "%s, %s, seed %d: word %zu is %#x, not %#x", name, b->variant, (int)b->seed, k,
-                      ((const uint32_t *)got)[k], ((const uint32_t *)want)[k]);
+            test_fail(__FILE__, __LINE__, "%s, %s, seed %d: word %zu is %#x, not %#x", name,
+                      b->variant, (int)b->seed, k, ((const uint32_t *)got)[k],
+                      ((const uint32_t *)want)[k]);
 }
 
 /* Every variant, in order and with three drawn orders. */
@@ -94,8 +100,9 @@ static void shuffles(Bed *b)
     for (int i = 0; i < 2 * N; i++) {
         const int l = i & 31, w = i & ~31;
 
-        want_f[i] = lane_of(in_f, w, l, l ^ 5, 32) + 2 * lane_of(in_f, w, l, l - 3, 32) + 4 * lane_of(in_f, w, l, l + 7, 32) +
-                    8 * in_f[w + ((l * 7 + 3) & 31)] + 16 * lane_of(in_f, w, l, l ^ 3, 8) + 32 * in_f[w + (l & 16) + 2] +
+        want_f[i] = lane_of(in_f, w, l, l ^ 5, 32) + 2 * lane_of(in_f, w, l, l - 3, 32) +
+                    4 * lane_of(in_f, w, l, l + 7, 32) + 8 * in_f[w + ((l * 7 + 3) & 31)] +
+                    16 * lane_of(in_f, w, l, l ^ 3, 8) + 32 * in_f[w + (l & 16) + 2] +
                     64 * lane_of(in_f, w, l, l + 2, 4) + 128 * lane_of(in_f, w, l, l - 9, 16);
     }
     same(b, "shuffles", out_f, want_f, 2 * N * 4);
@@ -120,7 +127,8 @@ static void votes(Bed *b)
             most = k * 37 % 101 > most ? k * 37 % 101 : most;
             or |= 1u << (k & 7);
         }
-        want_i[i] = (int32_t)((ballot + equal) * 4 + any * 2 + all + sum + (uint32_t)most + or + 0xffffffffu);
+        want_i[i] = (int32_t)((ballot + equal) * 4 + any * 2 + all + sum + (uint32_t)most + or
+                              +0xffffffffu);
     }
     same(b, "votes", out_i, want_i, 2 * N * 4);
 }
@@ -152,10 +160,22 @@ static void fold_warp(Bed *b)
     same(b, "fold_warp", out_f, want_f, 8 * 4);
 }
 
-TEST(shuffles_read_other_lanes) { each(shuffles); }
-TEST(votes_and_reductions_see_all_lanes) { each(votes); }
-TEST(two_halves_of_a_warp_shuffle_apart) { each(half_shuffle); }
-TEST(a_warp_folds_a_sum) { each(fold_warp); }
+TEST(shuffles_read_other_lanes)
+{
+    each(shuffles);
+}
+TEST(votes_and_reductions_see_all_lanes)
+{
+    each(votes);
+}
+TEST(two_halves_of_a_warp_shuffle_apart)
+{
+    each(half_shuffle);
+}
+TEST(a_warp_folds_a_sum)
+{
+    each(fold_warp);
+}
 
 /* ---- Shared memory */
 static void turn_tile(Bed *b)
@@ -165,7 +185,8 @@ static void turn_tile(Bed *b)
     input(b, in_f, (size_t)(n * n) * 4);
     output(b, out_f, (size_t)(n * n) * 4, SASS_FRESH);
     sass_param32(&b->params, (uint32_t)n);
-    self_run(b->gpu, self_code("warp", b->variant), "turn_tile", (SassShape){ { 2, 2 }, { 32, 4 }, 0 }, &b->params);
+    self_run(b->gpu, self_code("warp", b->variant), "turn_tile",
+             (SassShape){ { 2, 2 }, { 32, 4 }, 0 }, &b->params);
     for (int r = 0; r < n; r++)
         for (int c = 0; c < n; c++)
             want_f[c * n + r] = in_f[r * n + c];
@@ -176,7 +197,8 @@ static void sum_block(Bed *b)
 {
     input(b, in_f, 4 * N * 4);
     output(b, out_f, 4 * 4, SASS_FRESH);
-    self_run(b->gpu, self_code("warp", b->variant), "sum_block", (SassShape){ { 4 }, { N }, N * 4 }, &b->params);
+    self_run(b->gpu, self_code("warp", b->variant), "sum_block", (SassShape){ { 4 }, { N }, N * 4 },
+             &b->params);
     for (int k = 0; k < 4; k++) {
         want_f[k] = 0;
         for (int i = 0; i < N; i++)
@@ -273,13 +295,34 @@ static void count_block(Bed *b)
     same(b, "count_block", out_i, want_i, N * 4);
 }
 
-TEST(a_tile_is_turned_through_shared_memory) { each(turn_tile); }
-TEST(a_block_sums_in_dynamic_shared_memory) { each(sum_block); }
-TEST(warps_exchange_values_as_often_as_they_like) { each(warp_exchange); }
-TEST(halves_of_a_warp_synchronise_apart) { each(half_exchange); }
-TEST(bytes_and_halves_of_shared_memory) { each(narrow_shared); }
-TEST(wide_accesses_of_shared_memory) { each(wide_shared); }
-TEST(barriers_count_predicates) { each(count_block); }
+TEST(a_tile_is_turned_through_shared_memory)
+{
+    each(turn_tile);
+}
+TEST(a_block_sums_in_dynamic_shared_memory)
+{
+    each(sum_block);
+}
+TEST(warps_exchange_values_as_often_as_they_like)
+{
+    each(warp_exchange);
+}
+TEST(halves_of_a_warp_synchronise_apart)
+{
+    each(half_exchange);
+}
+TEST(bytes_and_halves_of_shared_memory)
+{
+    each(narrow_shared);
+}
+TEST(wide_accesses_of_shared_memory)
+{
+    each(wide_shared);
+}
+TEST(barriers_count_predicates)
+{
+    each(count_block);
+}
 
 /* ---- Control flow */
 static int nest(int v, int *s)
@@ -320,7 +363,10 @@ static void nested(Bed *b)
     same(b, "nested", out_i, want_i, (size_t)n * 4);
 }
 
-static int ackermann(int m, int n) { return m == 0 ? n + 1 : n == 0 ? ackermann(m - 1, 1) : ackermann(m - 1, ackermann(m, n - 1)); }
+static int ackermann(int m, int n)
+{
+    return m == 0 ? n + 1 : n == 0 ? ackermann(m - 1, 1) : ackermann(m - 1, ackermann(m, n - 1));
+}
 
 static void recursion(Bed *b)
 {
@@ -363,9 +409,18 @@ static void big_switch(Bed *b)
     same(b, "big_switch", out_i, want_i, N * 4);
 }
 
-TEST(lanes_leave_nested_loops_in_every_way) { each(nested); }
-TEST(functions_call_themselves) { each(recursion); }
-TEST(lanes_take_all_ways_of_a_switch) { each(big_switch); }
+TEST(lanes_leave_nested_loops_in_every_way)
+{
+    each(nested);
+}
+TEST(functions_call_themselves)
+{
+    each(recursion);
+}
+TEST(lanes_take_all_ways_of_a_switch)
+{
+    each(big_switch);
+}
 
 /* ---- Memory */
 static void stack_array(Bed *b)
@@ -405,7 +460,9 @@ static void generic(Bed *b)
     output(b, out_f, 64 * 4, SASS_FRESH);
     run(b, "generic", 1, 64);
     for (int t = 0; t < 64; t++)
-        want_f[t] = 2 * (t % 3 == 0 ? in_f[t & 7] * 3 : t % 3 == 1 ? in_f[t & 7] + (float)t : in_f[t & 7]);
+        want_f[t] = 2 * (t % 3 == 0   ? in_f[t & 7] * 3
+                         : t % 3 == 1 ? in_f[t & 7] + (float)t
+                                      : in_f[t & 7]);
     same(b, "generic", out_f, want_f, 64 * 4);
 }
 
@@ -473,7 +530,8 @@ static void half_arith(Bed *b)
     for (int t = 0; t < N; t++) {
         x[t] = (_Float16)(in_f[t] * 0.037f);
         y[t] = (_Float16)(in_f[t + N] * 0.11f);
-        const _Float16 squared = (_Float16)((double)x[t] * (double)x[t]), sum = (_Float16)((double)squared + (double)y[t]);
+        const _Float16 squared = (_Float16)((double)x[t] * (double)x[t]),
+                       sum = (_Float16)((double)squared + (double)y[t]);
 
         want[t] = (_Float16)((double)x[t] * (double)y[t] + (double)sum);
     }
@@ -532,11 +590,35 @@ static void double_atomics(Bed *b)
     CHECK_EQ(count[1], 63 * INT64_C(5000000000));
 }
 
-TEST(arrays_of_a_thread_lie_on_its_stack) { each(stack_array); }
-TEST(constants_and_data_of_the_module) { each(tables); }
-TEST(generic_pointers_reach_every_memory) { each(generic); }
-TEST(bytes_and_halves_of_global_memory) { each(narrow_types); }
-TEST(f16_and_bf16_are_rounded_to_nearest) { each(halves); }
-TEST(pairs_of_f16_compute) { each(half_arith); }
-TEST(atomics_lose_no_update) { each(atomics); }
-TEST(atomics_of_64_bits) { each(double_atomics); }
+TEST(arrays_of_a_thread_lie_on_its_stack)
+{
+    each(stack_array);
+}
+TEST(constants_and_data_of_the_module)
+{
+    each(tables);
+}
+TEST(generic_pointers_reach_every_memory)
+{
+    each(generic);
+}
+TEST(bytes_and_halves_of_global_memory)
+{
+    each(narrow_types);
+}
+TEST(f16_and_bf16_are_rounded_to_nearest)
+{
+    each(halves);
+}
+TEST(pairs_of_f16_compute)
+{
+    each(half_arith);
+}
+TEST(atomics_lose_no_update)
+{
+    each(atomics);
+}
+TEST(atomics_of_64_bits)
+{
+    each(double_atomics);
+}

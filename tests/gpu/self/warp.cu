@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright The Weft authors
 //
-// Kernels of the self-test in which lanes, warps or blocks meet, or which use memory in a way of its
-// own.  warp.c has the same computations on the host, by name.
+// Kernels of the self-test in which lanes, warps or blocks meet, or which use memory in a way of
+// its own.  warp.c has the same computations on the host, by name.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <stdint.h>
@@ -14,9 +14,11 @@ KERNEL shuffles(const float *a, float *out)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x, l = threadIdx.x & 31;
     float v = a[i];
-    float s = __shfl_xor_sync(ALL, v, 5) + 2 * __shfl_up_sync(ALL, v, 3) + 4 * __shfl_down_sync(ALL, v, 7);
+    float s = __shfl_xor_sync(ALL, v, 5) + 2 * __shfl_up_sync(ALL, v, 3);
+    s += 4 * __shfl_down_sync(ALL, v, 7);
     s += 8 * __shfl_sync(ALL, v, (l * 7 + 3) & 31) + 16 * __shfl_xor_sync(ALL, v, 3, 8);
-    s += 32 * __shfl_sync(ALL, v, 2, 16) + 64 * __shfl_down_sync(ALL, v, 2, 4) + 128 * __shfl_up_sync(ALL, v, 9, 16);
+    s += 32 * __shfl_sync(ALL, v, 2, 16) + 64 * __shfl_down_sync(ALL, v, 2, 4);
+    s += 128 * __shfl_up_sync(ALL, v, 9, 16);
     out[i] = s;
 }
 KERNEL votes(const float *a, uint32_t *out)
@@ -25,7 +27,8 @@ KERNEL votes(const float *a, uint32_t *out)
     bool p = a[i] > 0;
     uint32_t s = __ballot_sync(ALL, p) + __popc(__match_any_sync(ALL, (int)a[i] & 3));
     s = s * 4 + __any_sync(ALL, a[i] > 90) * 2 + __all_sync(ALL, a[i] > -1000);
-    s += __reduce_add_sync(ALL, (uint32_t)i) + __reduce_max_sync(ALL, i * 37 % 101) + __reduce_or_sync(ALL, 1u << (i & 7));
+    s += __reduce_add_sync(ALL, (uint32_t)i) + __reduce_max_sync(ALL, i * 37 % 101);
+    s += __reduce_or_sync(ALL, 1u << (i & 7));
     out[i] = s + __activemask();
 }
 KERNEL half_shuffle(const float *a, float *out, int n)
@@ -126,7 +129,8 @@ KERNEL wide_shared(const float4 *a, float4 *out, double2 *pairs)
 KERNEL count_block(const int *a, int *out)
 {
     int n = __syncthreads_count(a[threadIdx.x] & 1);
-    int any = __syncthreads_or(a[threadIdx.x] > 1000000), all = __syncthreads_and(a[threadIdx.x] < 1000000);
+    int any = __syncthreads_or(a[threadIdx.x] > 1000000);
+    int all = __syncthreads_and(a[threadIdx.x] < 1000000);
     out[threadIdx.x] = n * 4 + any * 2 + all;
 }
 
@@ -259,4 +263,29 @@ KERNEL double_atomics(const double *a, double *sum, unsigned long long *count)
     atomicAdd(&sum[threadIdx.x & 1], a[threadIdx.x]);
     atomicAdd(count, 3ull);
     atomicMax(count + 1, (unsigned long long)threadIdx.x * 5000000000ull);
+}
+
+// ---- accesses that are counted
+KERNEL strided(const float *a, float *out, int n)
+{
+    __shared__ float s[512];
+    s[threadIdx.x * n] = a[threadIdx.x * n];
+    __syncthreads();
+    out[threadIdx.x] = s[(threadIdx.x >> 5) * n];
+}
+KERNEL wide_copy(const float4 *a, float4 *out)
+{
+    __shared__ float4 s[32];
+    s[threadIdx.x] = a[threadIdx.x];
+    __syncwarp();
+    out[threadIdx.x] = s[31 - threadIdx.x];
+}
+KERNEL arithmetic(const float *a, float *out)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = a[i], s = v;
+    for (int k = 0; k < 5; k++)
+        s = fmaf(s, v, 1.5f);
+    s = s * v + v;
+    out[i] = s + __shfl_xor_sync(ALL, s, 1);
 }
