@@ -13,7 +13,7 @@
 enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 500, WARM = 2 };
 
 typedef struct Options {
-    const char *problem[64], *baseline;
+    const char *problem[64], *baseline, *target; /* target NULL: this machine */
     int n;
     double seconds;
     bool json, again, verify;
@@ -129,6 +129,8 @@ static bool measure(Problem *p, Problem *q, const Options *o, Result *r)
     if (weft_args_cost(p->args, p->threads, &r->cost) != WEFT_OK)
         r->cost = (weft_cost){ 0 }; /* not known: columns stay empty */
     r->verified = o->verify ? bench_verify(p, r->cost.flops) : "no";
+    if (o->target != NULL)
+        r->cost = (weft_cost){ 0 }; /* that of this machine says nothing about a device */
     if (r->verified == NULL || !time_both(p, q, o->seconds, r))
         return false;
     r->entries = (double)p->graph.nnz;
@@ -213,6 +215,27 @@ static void put_line(const Problem *p, const Result *r, bool head)
     fflush(stdout);
 }
 
+/* Whose times these are, before the first of them. */
+static bool is_on_target(const Problem *p, const Options *o, int i)
+{
+    weft_info info;
+
+    if (o->target == NULL)
+        return true;
+    if (weft_kernel_info(p->kernel, &info) != WEFT_OK)
+        return cli_failed(p->ctx) == EXIT_GOOD;
+    if (strcmp(info.target, "interp") == 0) {
+        fprintf(stderr, "weft: error: %s\n", info.why);
+        return false;
+    }
+    if (i == 0)
+        fprintf(stderr,
+                "weft: note: these are times of %s on %s, with the copies from and to the host; "
+                "they are not times of a kernel on a GPU\n",
+                o->target, info.isa);
+    return true;
+}
+
 static int bench_one(const Options *o, int i)
 {
     Problem p, q = { .ctx = NULL };
@@ -222,8 +245,9 @@ static int bench_one(const Options *o, int i)
     if (!problem_parse(&p, o->problem[i]) ||
         (o->baseline != NULL && !problem_parse(&q, o->baseline)))
         return EXIT_USAGE;
+    p.target = q.target = o->target;
     if (problem_open(&p, NULL) && (o->baseline == NULL || problem_open(&q, NULL)) &&
-        measure(&p, o->baseline != NULL ? &q : NULL, o, &r)) {
+        is_on_target(&p, o, i) && measure(&p, o->baseline != NULL ? &q : NULL, o, &r)) {
         code = EXIT_GOOD;
         if (o->json)
             put_json(&p, &r, o);
@@ -296,6 +320,8 @@ static int parse(const Command *c, Options *o, int argc, char **argv)
             o->verify = false;
         else if (strcmp(arg, "--baseline") == 0 && i + 1 < argc)
             o->baseline = argv[++i];
+        else if (strcmp(arg, "-t") == 0 && i + 1 < argc)
+            o->target = argv[++i];
         else if (strcmp(arg, "--seconds") == 0 && i + 1 < argc)
             o->seconds = strtod(argv[++i], &end);
         else if (arg[0] == '-')
@@ -327,7 +353,8 @@ static int bench(const Command *c, int argc, char **argv)
 const Command cmd_bench = {
     "bench",
     "verify and time a problem, or measure the machine",
-    "usage: weft bench PROBLEM... [--baseline PROBLEM] [--seconds S] [--no-verify] [--json]\n"
+    "usage: weft bench PROBLEM... [-t TARGET] [--baseline PROBLEM] [--seconds S]\n"
+    "                             [--no-verify] [--json]\n"
     "       weft bench machine [--again]\n\n"
     "A problem is words with colons between them:\n\n"
     "  spmm, sddmm, ...  an operator of weft list ops, and its options (weft list options);\n"
@@ -350,6 +377,7 @@ const Command cmd_bench = {
     "                    axes); sizes that these do not tell are words, NAME=N\n\n"
     "The result is compared with the interpreter's, or of a large problem with that of a plain\n"
     "loop, or the program is verified on a small graph. Then it is timed; a line has medians.\n\n"
+    "  -t TARGET     for opencl, on a device: a time with the copies from and to the host\n"
     "  --baseline P  time another problem in turns; the last column is its time over this one's\n"
     "  --seconds S   for timing, at least 5 rounds; 0.5 without it\n"
     "  --no-verify   do not compare\n"

@@ -58,6 +58,16 @@ static int write_file(const char *name, const char *suffix, const char *text)
     return bad ? EXIT_FAILED : EXIT_GOOD;
 }
 
+static const char *suffix_of(const char *target)
+{
+    static const char *const suffix[][2] = { { "opencl", ".cl" }, { "cuda", ".cu" }, { "hip", ".hip" } };
+
+    for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++)
+        if (strncmp(target, suffix[i][0], strlen(suffix[i][0])) == 0)
+            return suffix[i][1];
+    return ".c";
+}
+
 static int emit_prog(weft_ctx *ctx, weft_prog *prog, const Options *o)
 {
     const char *target = o->target != NULL ? o->target : "c", *text;
@@ -74,7 +84,7 @@ static int emit_prog(weft_ctx *ctx, weft_prog *prog, const Options *o)
         fputs(text, stdout);
         return EXIT_GOOD;
     }
-    code = write_file(o->name, header ? ".c" : ".cl", text);
+    code = write_file(o->name, suffix_of(target), text);
     if (code != EXIT_GOOD || !header)
         return code;
     if (weft_prog_emit(prog, target, WEFT_HEADER, &text) != WEFT_OK)
@@ -104,14 +114,16 @@ const Command cmd_emit = {
     "usage: weft emit [FILE] [-t TARGET] [-o NAME] [--schedule TEXT]\n\n"
     "Prints a program (- or no FILE: the standard input) as one C file, with the function\n"
     "weft_run_PROGRAM(sizes, arrays), and its phases for callers with threads of their own;\n"
-    "for opencl, as the kernels of a GPU.  The heading says how to compile and call it.\n\n"
+    "for cuda:sm_80, hip:gfx90a, opencl and so on, as the kernels of a GPU and functions that\n"
+    "launch them.  The heading says how to compile and call it.\n\n"
     "  -t TARGET  c (as it is without -t): for the vector registers of this machine, up to\n"
     "             WEFT_MAX_ISA; c:avx2 and so on: for others; weft list targets has them all\n"
-    "  -o NAME    write NAME.c and NAME.h instead; of opencl, NAME.cl\n"
+    "  -o NAME    write NAME.c and NAME.h instead; for a GPU NAME.cu, NAME.hip or NAME.cl\n"
     "  --schedule TEXT  arrange the loops by these steps, \"tile 8; ahead 0\" (weft list steps)\n\n"
     "examples:\n"
     "  weft emit spmm.weft | less\n"
-    "  weft emit spmm.weft -t c:avx2 -o spmm && cc -O2 -mavx2 -mfma -c spmm.c\n",
+    "  weft emit spmm.weft -t c:avx2 -o spmm && cc -O2 -mavx2 -mfma -c spmm.c\n"
+    "  weft emit spmm.weft -t cuda:sm_80 -o spmm && nvcc -arch=sm_80 -fmad=false -c spmm.cu\n",
     emit,
 };
 

@@ -471,7 +471,8 @@ bool problem_open(Problem *p, const char *source)
     double begin;
 
     p->ctx = cli_ctx();
-    if (weft_ctx_threads(p->ctx, p->threads) != WEFT_OK)
+    if (weft_ctx_threads(p->ctx, p->threads) != WEFT_OK ||
+        weft_ctx_target(p->ctx, p->target) != WEFT_OK)
         return failed(p);
     if (!make_program(p) ||
         ((!is_product(p) || is_conv(p)) && p->archive[0] == 0 && !find_structure(p)))

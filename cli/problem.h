@@ -18,6 +18,7 @@ typedef struct Data { /* of one array of the program */
 
 typedef struct Problem {
     const char *text;
+    const char *target; /* that kernels are compiled for; NULL: this machine */
     char op[MAX_WORD];                      /* "spmm", or "" of a file */
     char spec[MAX_WORD], file[MAX_WORD];    /* of the operator; of the program */
     char source[MAX_WORD], sched[MAX_WORD]; /* of the graph; the schedule, or "" */

@@ -36,6 +36,9 @@ static int check_target(const Command *c, const char *target)
 {
     if (target == NULL)
         return cli_usage(c, "-t wants a target: c, opencl or interp");
+    if (strncmp(target, "cuda", 4) == 0 || strncmp(target, "hip", 3) == 0)
+        return cli_usage(c, "-t %s is text for another compiler (weft emit -t %s); run has c, "
+                            "opencl and interp", target, target);
     if (strcmp(target, "c") != 0 && strcmp(target, "opencl") != 0 && strcmp(target, "interp") != 0)
         return cli_usage(c, "-t %s: the targets of run are c, opencl and interp", target);
     return EXIT_GOOD;

@@ -56,8 +56,10 @@ static bool run_interpreter(Problem *p)
 static bool run_small(const Problem *p)
 {
     Problem small;
-    bool good =
-        problem_parse(&small, p->text) && problem_open(&small, SMALL) && run_interpreter(&small);
+    bool good = problem_parse(&small, p->text);
+
+    small.target = p->target;
+    good = good && problem_open(&small, SMALL) && run_interpreter(&small);
 
     problem_close(&small);
     return good;

@@ -93,7 +93,7 @@ WEFT_API WEFT_MUST weft_status weft_ctx_executor(weft_ctx *ctx, weft_executor *f
                                                  int threads);
 
 /* What kernels are compiled for from now on, of weft_list("targets", ...): "opencl" runs them on a
- * GPU, from arrays in the memory of the host.  NULL, the default, or "c": this machine's CPU. */
+ * GPU (weft_device.h has more).  NULL, the default, or "c": this machine's CPU. */
 WEFT_API WEFT_MUST weft_status weft_ctx_target(weft_ctx *ctx, const char *target);
 
 /* Ends the C compiler that a call with this context waits for.  Any thread may call this, and no
@@ -407,9 +407,9 @@ WEFT_API WEFT_MUST weft_status weft_tuned_merge(weft_ctx *ctx, const char *const
 /* How a kernel was obtained.  The kernel owns the texts. */
 typedef struct weft_info {
     const char *target;   /* "c", "opencl" or "interp" */
-    const char *isa;      /* of "c": the vector registers, "avx2" */
-    const char *how;      /* of "c": "compiled", or found in "memory" or on "disk" */
-    const char *key;      /* of "c": its name in the cache */
+    const char *isa;      /* of "c": the vector registers, "avx2"; of "opencl": the device */
+    const char *how;      /* "compiled", or found in "memory" or on "disk" */
+    const char *key;      /* its name in the cache */
     const char *why;      /* of "interp": the reason */
     int phases, parallel; /* phases; those of them that run on several threads */
 } weft_info;

@@ -49,15 +49,15 @@ oclgrind)
     echo "${passed:-0} passed, $((${failed:-1} + told)) failed" ;;
 plants)
     need pocl "planted defects on PoCL" || exit 0
-    on_pocl plants 12 "$1" >"$log" 2>&1
+    on_pocl plants 12 "$1" device >"$log" 2>&1
     grep -aE 'found|FOUND' "$log"
     read -r passed _ failed _ < <(grep -aE '^[0-9]+ passed' "$log" | tail -n 1)
     passed=${passed:-0} failed=${failed:-1}
     if need oclgrind "planted defects under Oclgrind"; then
-        on_oclgrind plants 30 "$1" >"$log" 2>&1
+        on_oclgrind plants 30 "$1" device >"$log" 2>&1
         read -r p _ f _ < <(grep -aE '^[0-9]+ passed' "$log" | tail -n 1)
         passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1}))
-        on_oclgrind plants 30 "$1" barrier >"$log" 2>&1
+        on_oclgrind plants 30 "$1" device barrier >"$log" 2>&1
         if [ "$(reports "$log")" -gt 0 ]; then passed=$((passed + 1)); else
             echo "Oclgrind tells of no race without barriers"
             failed=$((failed + 1))

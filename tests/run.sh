@@ -101,6 +101,7 @@ table() { # what takes longest comes first, so that the two lanes end together
     row kernel/device-api   full  300 build          "WEFT_TEST_DEVICE=1 $r/weft_unit test_device"
     row kernel/oclgrind     full  600 build          "bash tests/device.sh oclgrind ${scale}0 $((seed + 80000))"
     row kernel/plants       full  600 build          "bash tests/device.sh plants $((seed + 1))"
+    row gpu/sass            full  600 build          "bash tests/gpu/sass.sh"
     row kernel/variants     full! 900 build          "$r/weft_kernel variants tests/kernel/cases/*.weft"
     row kernel/variants     long 1200 build          "$r/weft_kernel variants examples/*.weft tests/kernel/cases/*.weft"
     row elementary          full! 300 -              "bash tests/elementary.sh 4099"

@@ -71,7 +71,11 @@ struct weft_ctx {
     Handle live, shell; /* heads of rings */
     int nshell;
     const struct Target *target; /* that the caller has chosen; NULL: this machine's */
-    struct Dev *dev;      /* made when first needed */
+    struct Dev *dev;      /* made when first needed: with what was asked for, */
+    char dev_name[128];   /* "": any */
+    void *dev_queue;      /* of the caller; or NULL */
+    struct DevList *devs; /* all that were opened */
+    Box *devices;         /* of weft_devices */
     struct Jit *jit;   /* made when first needed */
     JitStop stop;      /* of it and of those of tuning */
     struct Pool *pool; /* likewise */
@@ -147,7 +151,8 @@ typedef struct View { /* an array of the caller, checked */
     bool plain;          /* aligned, in C order, without gaps */
 } View;
 
-typedef enum How { HOW_NOT, HOW_USER, HOW_FILE, HOW_MATRIX } How;
+/* HOW_DEVICE: the data of the view are memory of a device, and no address. */
+typedef enum How { HOW_NOT, HOW_USER, HOW_FILE, HOW_MATRIX, HOW_DEVICE } How;
 
 typedef struct Bound {
     How how;
@@ -185,7 +190,8 @@ struct weft_args {
 enum {
     TARGET_AVX2 = 1, /* the CPU has to have it */
     TARGET_AVX512 = 2,
-    TARGET_BY_NAME = 4 /* every CPU runs it, and none gets it unasked */
+    TARGET_BY_NAME = 4, /* every CPU runs it, and none gets it unasked */
+    TARGET_TEXT = 8 /* for `weft emit` alone: the library does not run it */
 };
 
 typedef struct Target { /* what programs are compiled for; the rows are in target.c */
@@ -195,6 +201,7 @@ typedef struct Target { /* what programs are compiled for; the rows are in targe
     VectorUnit unit;         /* that passes see: lanes by type, registers */
     unsigned flags;          /* TARGET_AVX2, ... */
     const char *flag[8];     /* of the C compiler; NULL at the end */
+    GpuUnit gpu;             /* of targets whose lanes are threads */
 } Target;
 
 typedef struct Lowered { /* what runs need to know of a program that has become C text */
@@ -318,6 +325,10 @@ void api_shape(Arena *, const Prog *, const Env *, const Arg *, int64_t *out);
 /* Throws when an array that is bound has another shape; only those over built axes, or the rest. */
 void api_check_shapes(weft_args *, const Env *, bool built);
 
+/* devices.c: throws when an array is in the memory of a device. */
+void api_refuse_devices(weft_args *);
+void devices_close(weft_ctx *);
+
 /* verify.c: true when the structure is right; false when that takes a closer look, or is wrong. */
 bool api_is_right(const Prog *, const Env *, struct Pool *); /* NULL: by this thread */
 bool api_starts_rise(const Prog *, const Env *); /* the start arrays alone: all that shapes need */
@@ -331,9 +342,10 @@ static inline const char *target_name(const Target *target)
     return colon != NULL ? colon + 1 : target->name;
 }
 const Target *api_target(weft_ctx *);                        /* throws for a bad WEFT_MAX_ISA */
-const Target *api_target_named(const char *name);            /* "c:avx2"; or NULL */
+const Target *api_target_named(const char *name); /* "c:avx2", "cuda"; or NULL */
 const Target *api_find_target(weft_ctx *, const char *name); /* that, or "c"; throws */
 const Target *api_runs_here(weft_ctx *, const char *name); /* the same, if this machine runs it */
+void api_put_lanes(Text *, const Target *); /* what the prelude of kernels for GPUs has to know */
 const char *api_target_row(int i, const char **note);        /* all that are listed; or NULL */
 
 /* kernel.c: finds or makes the variant for this key; the first when it cannot be made. */

@@ -90,7 +90,7 @@ static bool is_alike(const Bound *a, const Bound *b)
 {
     const View *v = &a->view, *w = &b->view;
 
-    return a->how == HOW_USER && b->how == HOW_USER && v->type == w->type && v->plain == w->plain &&
+    return a->how == b->how && (a->how == HOW_USER || a->how == HOW_DEVICE) && v->type == w->type && v->plain == w->plain &&
            v->ndim == w->ndim &&
            (v->plain || memcmp(v->stride, w->stride, (size_t)v->ndim * sizeof *v->stride) == 0) &&
            memcmp(v->shape, w->shape, (size_t)v->ndim * sizeof *v->shape) == 0;
@@ -102,7 +102,7 @@ void api_bind(weft_args *args, const Arg *a, const Bound *new)
     Bound *b = &args->bound[a - args->body->arg];
     bool held = b->held;
 
-    if (new->how == HOW_USER || new->how == HOW_FILE) {
+    if (new->how == HOW_USER || new->how == HOW_FILE || new->how == HOW_DEVICE) {
         check_type(ctx, a, new->view.type);
         if (new->view.ndim != a->ndim)
             err_throw(&ctx->err, ST_BIND, "%s has %d dimension%s, and the array given has %d",
@@ -116,7 +116,7 @@ void api_bind(weft_args *args, const Arg *a, const Bound *new)
     args->holds += held;
     *b = *new;
     b->held = held;
-    b->box = new->how == HOW_NOT || new->how == HOW_USER ? NULL : api_keep(ctx);
+    b->box = new->how == HOW_FILE || new->how == HOW_MATRIX ? api_keep(ctx) : NULL;
     b->fresh = true;
 }
 

@@ -60,7 +60,7 @@ static void check_shape(weft_args *args, const Env *env, int i)
 
 static bool has_view(const Bound *b)
 {
-    return b->how == HOW_USER || b->how == HOW_FILE;
+    return b->how == HOW_USER || b->how == HOW_FILE || b->how == HOW_DEVICE;
 }
 
 typedef enum Need { NEED_ALL, NEED_STRUCTURE, NEED_SHAPES } Need; /* each without the former */
@@ -261,6 +261,8 @@ static Env *make_env(weft_args *args, Arena *arena, Pool *pool, Need need)
     Prog *prog = args->body->prog;
     Solver s = { .arena = arena, .prog = prog, .env = ir_env(arena, prog) };
 
+    if (need == NEED_ALL && pool == NULL)
+        api_refuse_devices(args);
     s.origin = arena_array(arena, prog->nsize, sizeof *s.origin);
     for (int i = 0; i < prog->nsize; i++) {
         s.env->size[i] = args->size[i];

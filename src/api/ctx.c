@@ -3,7 +3,6 @@
  *
  * Contexts and handles: the way into the library and the way out of it with a status. */
 #include "api/api_int.h"
-#include "dev/dev.h"
 #include "jit/jit.h"
 #include "run/run.h"
 
@@ -94,10 +93,11 @@ void weft_ctx_free(weft_ctx *ctx)
     box_drop(ctx->machine_box);
     box_drop(ctx->tuned_box);
     box_drop(ctx->found);
+    box_drop(ctx->devices);
     pool_free(ctx->pool);
     if (ctx->jit != NULL)
         jit_free(ctx->jit);
-    dev_close(ctx->dev);
+    devices_close(ctx);
     ctx->h.tag = TAG_FREED;
     ctx->os->alloc(ctx->os, ctx, 0);
 }

@@ -14,6 +14,7 @@
 #include "run/run.h"
 
 #include <string.h>
+#include <time.h>
 
 enum {
     LIMIT_SCRATCH = 1 << 28, /* bytes of scratch memory of a launch */
@@ -25,7 +26,8 @@ struct OnDevice {
     DevModule *module;
     const Lowered *l; /* the kernel's: to be used in runs only */
     int narray, nphase;
-    void **memory;   /* by array */
+    void **memory;   /* by array; NULL: it is in none, */
+    bool *outside;   /* or the caller's own */
     int64_t *bytes;  /* by array */
     void **unit;     /* by phase: where units begin; NULL: after each `step` iterations */
     int64_t *units;  /* by phase */
@@ -33,14 +35,51 @@ struct OnDevice {
     bool filled; /* structure has been written */
 };
 
-Dev *api_device(weft_ctx *ctx)
+static void keep(weft_ctx *ctx, DevModule *m, const JitBlob *blob, JitReport *report)
 {
-    if (ctx->dev == NULL)
-        ctx->dev = dev_open_opencl(ctx->os, &ctx->err);
-    return ctx->dev;
+    jmp_buf trap, *outer = ctx->err.trap;
+    Bytes binary;
+
+    ctx->err.trap = &trap;
+    if (setjmp(trap) != 0) {
+        ctx->err.trap = outer;
+        dev_module_free(m);
+        err_jump(&ctx->err);
+    }
+    binary = dev_binary(m, &ctx->scratch);
+    if (binary.n > 0)
+        jit_keep(api_jit(ctx), &ctx->err, blob, binary, report);
+    ctx->err.trap = outer;
 }
 
-struct DevModule *device_build(weft_ctx *ctx, const Lowered *l, const char *source)
+/* A binary that the driver does not take, as after damage, is compiled anew. */
+static DevModule *find_or_build(weft_ctx *ctx, const char *source, const char *const *name, int n,
+                                JitReport *report)
+{
+    Dev *dev = api_device(ctx);
+    Text identity = { .arena = &ctx->scratch };
+    JitBlob blob = { .source = source, .maker = dev_identity(dev) };
+    JitReport kept;
+    DevModule *m = NULL;
+    Bytes binary;
+    int64_t begin = ctx->os->clock(ctx->os, CLOCK_MONOTONIC);
+
+    text_f(&identity, "weft %s", weft_version());
+    blob.identity = identity.s;
+    if (jit_find(api_jit(ctx), &ctx->err, &blob, &ctx->scratch, &binary, report))
+        m = dev_load(dev, &ctx->err, binary, name, n);
+    if (m == NULL) {
+        m = dev_build(dev, &ctx->err, source, name, n);
+        report->how = JIT_COMPILED;
+        report->compile_ms = (double)(ctx->os->clock(ctx->os, CLOCK_MONOTONIC) - begin) / 1e6;
+        keep(ctx, m, &blob, &kept);
+    }
+    report->ms = (double)(ctx->os->clock(ctx->os, CLOCK_MONOTONIC) - begin) / 1e6;
+    return m;
+}
+
+struct DevModule *device_build(weft_ctx *ctx, const Lowered *l, const char *source,
+                               JitReport *report)
 {
     const EmitKernel *info = l->info;
     const char **name = arena_array(&ctx->scratch, info->nphase, sizeof *name);
@@ -57,8 +96,9 @@ struct DevModule *device_build(weft_ctx *ctx, const Lowered *l, const char *sour
     if (info->narray > LIMIT_ARRAYS)
         err_throw(&ctx->err, ST_LIMIT, "%d arrays: a kernel on a device has at most %d",
                   info->narray, LIMIT_ARRAYS);
-    text_f(&text, "#define WEFT_LANES %d\n%s", lanes_of(&l->target->unit, T_f32), source);
-    return dev_build(api_device(ctx), &ctx->err, text.s, name, info->nphase);
+    api_put_lanes(&text, l->target);
+    text_str(&text, source);
+    return find_or_build(ctx, text.s, name, info->nphase, report);
 }
 
 void device_free(OnDevice *d)
@@ -94,11 +134,9 @@ static void *need(weft_ctx *ctx, OnDevice *d, int64_t bytes)
 {
     void *memory = dev_alloc(d->dev, bytes);
 
-    if (memory == NULL) {
-        device_free(d);
+    if (memory == NULL)
         err_throw(&ctx->err, ST_NOMEM, "out of memory on %s: %lld more bytes were needed",
                   dev_name(d->dev), (long long)bytes);
-    }
     return memory;
 }
 
@@ -127,25 +165,15 @@ static void make_units(weft_ctx *ctx, OnDevice *d, int phase, const RunPhase *p)
         refuse(ctx, d, "a copy of the chunks of a phase");
 }
 
-OnDevice *device_plan(weft_ctx *ctx, Arena *arena, const Variant *v, const int64_t *bytes,
-                      const RunPhase *phase)
+/* All memory of a plan; what was taken before a throw is freed by the caller. */
+static void take_memory(weft_ctx *ctx, OnDevice *d, const RunPhase *phase)
 {
-    const EmitKernel *info = v->lowered->info;
-    OnDevice *d = arena_alloc(arena, sizeof *d);
+    const EmitKernel *info = d->l->info;
     int64_t scratch = 0;
 
-    *d = (OnDevice){ .dev = api_device(ctx),
-                     .module = v->dev,
-                     .l = v->lowered,
-                     .narray = info->narray,
-                     .nphase = info->nphase };
-    d->memory = arena_array(arena, info->narray, sizeof *d->memory);
-    d->bytes = arena_copy(arena, bytes, (size_t)info->narray * sizeof *bytes + 1);
-    d->unit = arena_array(arena, info->nphase, sizeof *d->unit);
-    d->units = arena_array(arena, info->nphase, sizeof *d->units);
     for (int i = 0; i < info->narray; i++)
-        if (info->array[i]->kind != B_CONST)
-            d->memory[i] = need(ctx, d, bytes[i]);
+        if (info->array[i]->kind != B_CONST && !d->outside[i])
+            d->memory[i] = need(ctx, d, d->bytes[i]);
     for (int i = 0; i < info->nphase; i++) {
         const EmitPhase *f = &info->phase[i];
         int64_t all;
@@ -156,10 +184,37 @@ OnDevice *device_plan(weft_ctx *ctx, Arena *arena, const Variant *v, const int64
     }
     d->scratch = need(ctx, d, scratch);
     d->fault = need(ctx, d, sizeof(uint32_t));
+}
+
+OnDevice *device_plan(weft_ctx *ctx, Arena *arena, const Variant *v, const DevicePlan *plan)
+{
+    const EmitKernel *info = v->lowered->info;
+    OnDevice *d = arena_alloc(arena, sizeof *d);
+    jmp_buf trap, *outer = ctx->err.trap;
+
+    *d = (OnDevice){ .dev = dev_of(v->dev),
+                     .module = v->dev,
+                     .l = v->lowered,
+                     .narray = info->narray,
+                     .nphase = info->nphase };
+    d->memory = arena_array(arena, info->narray, sizeof *d->memory);
+    d->bytes = arena_copy(arena, plan->bytes, (size_t)info->narray * sizeof *plan->bytes);
+    d->outside = arena_copy(arena, plan->outside, (size_t)info->narray * sizeof *plan->outside);
+    d->unit = arena_array(arena, info->nphase, sizeof *d->unit);
+    d->units = arena_array(arena, info->nphase, sizeof *d->units);
+    ctx->err.trap = &trap;
+    if (setjmp(trap) != 0) {
+        ctx->err.trap = outer;
+        device_free(d);
+        err_jump(&ctx->err);
+    }
+    take_memory(ctx, d, plan->phase);
+    ctx->err.trap = outer;
     return d;
 }
 
-static void launch(weft_ctx *ctx, OnDevice *d, int phase, int64_t n, const int64_t *size)
+static void launch(weft_ctx *ctx, OnDevice *d, int phase, int64_t n, void *const *array,
+                   const int64_t *size)
 {
     const EmitKernel *info = d->l->info;
     const EmitPhase *f = &info->phase[phase];
@@ -171,7 +226,7 @@ static void launch(weft_ctx *ctx, OnDevice *d, int phase, int64_t n, const int64
         return;
     for (int i = 0; i < info->narray; i++)
         if (info->array[i]->kind != B_CONST)
-            arg[narg++].memory = d->memory[i];
+            arg[narg++].memory = d->outside[i] ? array[i] : d->memory[i];
     arg[narg++].memory = d->unit[phase];
     arg[narg++].memory = d->scratch;
     arg[narg++].memory = d->fault;
@@ -201,7 +256,8 @@ static bool is_written(const Lowered *l, int array)
 static void write_arrays(weft_ctx *ctx, OnDevice *d, const DeviceArray *how, void *const *array)
 {
     for (int i = 0; i < d->l->info->narray; i++) {
-        bool wanted = how[i] == DEVICE_INPUT || (how[i] == DEVICE_ONCE && !d->filled);
+        bool wanted = d->memory[i] != NULL &&
+                      (how[i] == DEVICE_INPUT || (how[i] == DEVICE_ONCE && !d->filled));
 
         if (wanted && array[i] != NULL && !dev_write(d->dev, d->memory[i], array[i], d->bytes[i]))
             refuse(ctx, d, "a copy of an array");
@@ -220,13 +276,14 @@ int64_t device_run(weft_ctx *ctx, OnDevice *d, const DeviceArray *how, void *con
         refuse(ctx, d, "a copy of a word");
     for (int i = 0; i < info->nphase; i++)
         if (kept == NULL || !kept[i])
-            launch(ctx, d, i, phase[i].n, size);
+            launch(ctx, d, i, phase[i].n, array, size);
     if (!dev_read(d->dev, d->fault, &fault, sizeof fault))
         refuse(ctx, d, "to run a kernel to its end");
     if (fault != UINT32_MAX)
         return fault & 0xff;
     for (int i = 0; i < info->narray; i++)
-        if (how[i] != DEVICE_ONCE && how[i] != DEVICE_OWN && is_written(d->l, i) &&
+        if (how[i] != DEVICE_ONCE && how[i] != DEVICE_OWN && !d->outside[i] &&
+            is_written(d->l, i) &&
             !dev_read(d->dev, d->memory[i], array[i], d->bytes[i]))
             refuse(ctx, d, "to give a result back");
     return 0;

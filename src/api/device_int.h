@@ -17,8 +17,9 @@ static inline bool is_on_device(const Target *t)
     return t->dialect->one != NULL;
 }
 
-/* The kernels of a text.  Throws ST_LIMIT for what no device does, ST_IO when there is none. */
-struct DevModule *device_build(weft_ctx *, const Lowered *, const char *source);
+/* The kernels of a text, from the cache or by the driver's compiler.  Throws ST_LIMIT for what no
+ * device does, ST_IO when there is none. */
+struct DevModule *device_build(weft_ctx *, const Lowered *, const char *source, JitReport *);
 struct Dev *api_device(weft_ctx *); /* opened when first needed */
 
 typedef enum DeviceArray {
@@ -28,8 +29,12 @@ typedef enum DeviceArray {
     DEVICE_INPUT,  /* written before each run, and read back if a phase writes it */
     DEVICE_OUTPUT  /* read back after it */
 } DeviceArray;
-OnDevice *device_plan(weft_ctx *, Arena *, const Variant *, const int64_t *bytes,
-                      const struct RunPhase *);
+typedef struct DevicePlan { /* what a plan knows */
+    const int64_t *bytes; /* by array */
+    const bool *outside;  /* by array: it is the caller's, in the memory of the device */
+    const struct RunPhase *phase;
+} DevicePlan;
+OnDevice *device_plan(weft_ctx *, Arena *, const Variant *, const DevicePlan *);
 /* 0 or the fault of the lowest unit; phases that are kept do not run again. */
 int64_t device_run(weft_ctx *, OnDevice *, const DeviceArray *, void *const *array,
                    const int64_t *size, const struct RunPhase *, const bool *kept);

@@ -45,7 +45,7 @@ static void name_arguments(Export *x, Arena *arena)
     }
 }
 
-static const char *ctype(Type t)
+const char *export_ctype(Type t)
 {
     static const char *const name[T_COUNT] = {
         [T_i32] = "int32_t",   [T_i64] = "int64_t", [T_f16] = "uint16_t",
@@ -65,7 +65,7 @@ int export_put_arguments(const Export *x, bool structure, const char *after)
         if (structure && a->kind == ARG_BUF)
             continue;
         text_str(x->out, n++ > 0 ? ",\n    " : "\n    ");
-        text_f(x->out, "%s%s %s%s%s", a->role == WEFT_INPUT ? "const " : "", ctype(a->type),
+        text_f(x->out, "%s%s %s%s%s", a->role == WEFT_INPUT ? "const " : "", export_ctype(a->type),
                a->kind == ARG_SIZE ? "" : "*", x->name[i], after);
     }
     return n;
@@ -95,7 +95,7 @@ static const char *member_of(const Export *x, const Axis *a, int k, const Buf *b
     return NULL;
 }
 
-static const char *name_of_size(const Export *x, const Size *s)
+const char *export_size_name(const Export *x, const Size *s)
 {
     for (int i = 0; i < x->body->narg; i++)
         if (x->body->arg[i].kind == ARG_SIZE && x->body->arg[i].size->id == s->id)
@@ -122,7 +122,7 @@ static bool is_argument(const Export *x, const Buf *b)
 
 /* The argument that an array of the kernel is, or a member of the plan; NULL: it is the kernel's
  * own. */
-static const char *argument_of(const Export *x, const Buf *b)
+const char *export_argument_of(const Export *x, const Buf *b)
 {
     if (b->of != NULL && b->nfull > 0)
         return member_of(x, NULL, 0, b, NULL);
@@ -136,12 +136,12 @@ void export_put_extent(const Export *x, Expr *e)
 {
     switch (e->op) {
     case OP_int: text_f(x->out, "INT64_C(%lld)", (long long)e->i); break;
-    case OP_size: text_str(x->out, name_of_size(x, e->size)); break;
+    case OP_size: text_str(x->out, export_size_name(x, e->size)); break;
     case OP_count: export_put_total(x, e->axis); break;
     case OP_cell:
-        if (argument_of(x, e->buf) == NULL)
+        if (export_argument_of(x, e->buf) == NULL)
             err_throw(&x->ctx->err, ST_LIMIT, "a loop that ends at an element of %s", e->buf->name);
-        text_f(x->out, "%s[", argument_of(x, e->buf));
+        text_f(x->out, "%s[", export_argument_of(x, e->buf));
         export_put_extent(x, e->arg[0]);
         text_char(x->out, ']');
         break;
@@ -221,7 +221,7 @@ static int64_t constant_extent(const Export *x, const Buf *b, Dim d)
     return layout.n;
 }
 
-static void put_count(const Export *x, const Buf *b)
+void export_put_count(const Export *x, const Buf *b)
 {
     Dim dim[IR_MAX_FULL];
     int n = ir_dims(b, dim);
@@ -248,7 +248,7 @@ static void put_arrays(const Export *x)
            x->info->narray + 1);
     text_f(x->out, "    const int64_t weft_size[%d] = {\n", x->prog->nsize + x->info->ncount + 1);
     for (int i = 0; i < x->prog->nsize; i++)
-        text_f(x->out, "        %s,\n", name_of_size(x, x->prog->size[i]));
+        text_f(x->out, "        %s,\n", export_size_name(x, x->prog->size[i]));
     for (int i = 0; i < x->info->ncount; i++) {
         text_str(x->out, "        ");
         export_put_total(x, x->info->count[i]);
@@ -257,7 +257,7 @@ static void put_arrays(const Export *x)
     text_str(x->out, "    };\n\n");
     for (int i = 0; i < x->info->narray; i++) {
         const Buf *b = x->info->array[i];
-        const char *name = argument_of(x, b);
+        const char *name = export_argument_of(x, b);
 
         if (b->kind == B_CONST)
             continue;
@@ -266,8 +266,8 @@ static void put_arrays(const Export *x)
             continue;
         }
         text_f(x->out, "    weft_array[%d] = weft_room(", i);
-        put_count(x, b);
-        text_f(x->out, ", sizeof(%s), &fault); /* %s */\n", ctype(b->type), b->name);
+        export_put_count(x, b);
+        text_f(x->out, ", sizeof(%s), &fault); /* %s */\n", export_ctype(b->type), b->name);
     }
 }
 
@@ -278,7 +278,7 @@ static const bool *find_used(const Export *x)
 
     for (int i = 0; i < x->info->narray; i++) {
         const Buf *b = x->info->array[i];
-        const char *name = is_argument(x, b) ? NULL : argument_of(x, b);
+        const char *name = is_argument(x, b) ? NULL : export_argument_of(x, b);
 
         if (is_argument(x, b))
             used[x->by_buf[b->id] - 1] = true;
@@ -311,7 +311,7 @@ static void put_entry(const Export *x)
         text_str(x->out, ", 0);\n");
     }
     for (int i = 0; i < x->info->narray; i++)
-        if (x->info->array[i]->kind != B_CONST && argument_of(x, x->info->array[i]) == NULL)
+        if (x->info->array[i]->kind != B_CONST && export_argument_of(x, x->info->array[i]) == NULL)
             text_f(x->out, "    free(weft_array[%d]);\n", i);
     text_str(x->out, "    return fault;\n}\n");
 }
@@ -347,10 +347,10 @@ static void put_phase_note(const Export *x, int i)
     text_str(x->out, "0..");
     export_put_extent(x, f->extent);
     if (f->parts != NULL)
-        text_f(x->out, ", cut only where %s[i] changes", argument_of(x, f->parts));
+        text_f(x->out, ", cut only where %s[i] changes", export_argument_of(x, f->parts));
     else if (f->balance != NULL)
-        text_f(x->out, "; row i has %s[i + 1] - %s[i] entries", argument_of(x, f->balance),
-               argument_of(x, f->balance));
+        text_f(x->out, "; row i has %s[i + 1] - %s[i] entries", export_argument_of(x, f->balance),
+               export_argument_of(x, f->balance));
     text_str(x->out, ". */\n");
 }
 
@@ -462,7 +462,7 @@ static const char *emit(weft_ctx *ctx, weft_prog *prog, const char *target, weft
     x.prog = api_trees(ctx, prog->body->prog);
     text_f(&entry, "weft_run_%s", x.prog->name);
     x.entry = entry.s;
-    text_f(&plan, "weft_plan_%s", x.prog->name);
+    text_f(&plan, x.target->dialect->one != NULL ? "weft_tables_%s" : "weft_plan_%s", x.prog->name);
     x.plan = plan.s;
     k = api_passes(x.prog, &aim);
     x.info = emit_functions(&functions, x.target->dialect, x.prog, k->phase, k->n, x.entry);

@@ -8,29 +8,37 @@
 
 #include <string.h>
 
-/* { parents, width, start } of an axis. */
-static void put_span(const Export *x, const Axis *a)
+/* parents, width, start: of an axis. */
+static void put_members(const Export *x, const Axis *a)
 {
-    text_str(x->out, "{ ");
+    const Dialect *d = x->target->dialect;
+
     if (a->parent == NULL)
         text_str(x->out, "1");
     else
         export_put_total(x, a->parent);
     if (a->extent == X_SEG) {
-        text_f(x->out, ", -1, %s }", export_array_name(x, a, -1));
+        text_f(x->out, ", -1, %s", export_array_name(x, a, -1));
     } else if (a->extent == X_TABLE) {
-        text_f(x->out, ", -1, (const int64_t[]){ ");
+        text_f(x->out, ", -1, %s", d->table);
         for (int64_t q = 0; q <= a->n; q++)
             text_f(x->out, "%lld, ", (long long)a->starts[q]);
-        text_str(x->out, "} }");
+        text_str(x->out, d->table_end);
     } else {
         text_str(x->out, ", ");
         if (a->extent == X_ONE)
             text_char(x->out, '1');
         else
             export_put_extent(x, a->size);
-        text_str(x->out, ", 0 }");
+        text_str(x->out, ", 0");
     }
+}
+
+static void put_span(const Export *x, const Axis *a)
+{
+    text_str(x->out, "{ ");
+    put_members(x, a);
+    text_str(x->out, " }");
 }
 
 static void put_even_starts(const Export *x, const Axis *e)
@@ -116,10 +124,10 @@ void export_put_conversions(const Export *x)
 
 static void put_table(const Export *x, const Coord *c)
 {
-    text_str(x->out, "(const int64_t[]){ ");
+    text_str(x->out, x->target->dialect->table);
     for (int64_t p = 0; p < c->n; p++)
         text_f(x->out, "%lld, ", (long long)c->table[p]);
-    text_str(x->out, c->n == 0 ? "0 }" : "}");
+    text_f(x->out, "%s%s", c->n == 0 ? "0 " : "", x->target->dialect->table_end);
 }
 
 /* A coordinate of all entries, `at` their positions on axis a (0: they are on it). */
@@ -310,6 +318,14 @@ void export_put_map(const Export *x, const Member *m)
     }
     text_f(x->out, "            weft_map_put(%s, first, end, p, hash);\n        }\n    }\n",
            m->use);
+}
+
+/* As an expression: the table is as long as weft_map_new makes it. */
+void export_put_map_length(const Export *x, const Axis *a)
+{
+    text_str(x->out, "weft_map_length(");
+    put_members(x, a);
+    text_f(x->out, ", %d)", LOOP_FEW);
 }
 
 void export_put_base(const Export *x, const Member *m)

@@ -35,13 +35,18 @@ typedef struct Export {
 } Export;
 
 /* export.c: parts of the text.  A name of the program without dots; the arguments, or only sizes
- * and structure, each with what comes after its name: how many; an array of an axis; the value of a
- * size; the positions of an axis. */
+ * and structure, each with what comes after its name: how many; an array of an axis; the argument
+ * or member of the plan that an array of the kernel is, or NULL; a size; the value of an extent; the
+ * positions of an axis; the elements of a temporary. */
 Text export_c_name(Arena *, const char *prefix, const char *name);
 int export_put_arguments(const Export *, bool structure, const char *after);
 const char *export_array_name(const Export *, const Axis *, int k);
+const char *export_argument_of(const Export *, const Buf *);
+const char *export_size_name(const Export *, const Size *);
+const char *export_ctype(Type);
 void export_put_extent(const Export *, Expr *);
 void export_put_total(const Export *, const Axis *);
+void export_put_count(const Export *, const Buf *);
 
 /* export_plan.c: what the kernel needs beyond its arguments; its struct, the functions that make
  * and free it, and their text. */
@@ -61,6 +66,7 @@ void export_put_parts(const Export *, const Axis *);
 void export_put_transpose(const Export *, const Axis *);
 void export_put_format(const Export *, const Axis *first);
 void export_put_map(const Export *, const Member *);
+void export_put_map_length(const Export *, const Axis *);
 void export_put_base(const Export *, const Member *);
 void export_put_conversions(const Export *); /* the functions that put_format calls */
 

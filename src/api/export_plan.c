@@ -202,9 +202,9 @@ void export_put_plan(const Export *x)
     export_put_conversions(x);
     each_maker(x, put_maker);
     text_f(x->out,
-           "\nvoid %s_free(struct %s *plan)\n{\n    weft_heap h = { plan->weft_memory, 0 };\n\n"
+           "\nvoid %s_free(struct %s *plan)\n{\n    weft_heap h = { %splan->weft_memory, 0 };\n\n"
            "    weft_release(&h);\n    plan->weft_memory = 0;\n}\n\n",
-           x->plan, x->plan);
+           x->plan, x->plan, x->target->dialect->blocks);
     put_make_head(x);
     text_f(x->out,
            "\n{\n    weft_heap h = { 0, 0 }, tmp = { 0, 0 };\n\n"

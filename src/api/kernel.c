@@ -44,9 +44,9 @@ static void build(weft_kernel *k, Variant *v, JitReport *report)
 
     v->lowered = kernel_lower(ctx, arena, k->body, &v->key, &source);
     if (is_on_device(v->lowered->target)) {
-        v->dev = device_build(ctx, v->lowered, source.s);
-        v->how = "compiled";
-        v->name = "";
+        v->dev = device_build(ctx, v->lowered, source.s, report);
+        v->how = how[report->how];
+        v->name = arena_copy(arena, report->key, sizeof report->key);
         return;
     }
     n = v->lowered->info->nphase;
@@ -327,7 +327,9 @@ weft_status weft_kernel_info(weft_kernel *kernel, weft_info *out)
         const EmitKernel *info = v->lowered->info;
 
         *out = (weft_info){ v->lowered->target->dialect->name,
-                            target_name(v->lowered->target), v->how, v->name, "", info->nphase, 0 };
+                            v->dev != NULL ? dev_name(dev_of(v->dev))
+                                           : target_name(v->lowered->target),
+                            v->how, v->name, "", info->nphase, 0 };
         for (int i = 0; i < info->nphase; i++)
             out->parallel += info->phase[i].parallel;
     }

@@ -75,11 +75,14 @@ static _Noreturn void explain(weft_args *args, int64_t fault)
     const Prog *p = args->body->prog;
     Arena *arena = &api_box(ctx)->arena;
     Env *env;
+    bool here = true; /* the interpreter reads the caller's arrays */
 
     if (fault == RUN_NOMEM)
         err_throw(&ctx->err, ST_NOMEM, "out of memory for the scratch of a kernel");
-    env = api_env(args, arena, NULL);
-    if (api_work(p, env) <= LIMIT_WORK)
+    for (int i = 0; i < args->body->narg && here; i++)
+        here = args->bound[i].how != HOW_DEVICE;
+    env = here ? api_env(args, arena, NULL) : NULL;
+    if (here && api_work(p, env) <= LIMIT_WORK)
         interp_run(arena, p, env);
     err_throw(&ctx->err, ST_RUN, "%s: %s", p->name, loop_fault((Fault)fault));
 }

@@ -79,7 +79,8 @@ static void feed_argument(weft_args *args, Arena *arena, Plan *plan, int i, cons
     const Bound *b = &args->bound[f->arg];
     weft_role role = args->body->arg[f->arg].role;
 
-    f->callers = b->how == HOW_USER ? b->view.plain || is_strided(plan->variant, f->arg)
+    f->callers = b->how == HOW_DEVICE ? true
+                 : b->how == HOW_USER ? b->view.plain || is_strided(plan->variant, f->arg)
                                     : b->how == HOW_FILE && role == WEFT_INPUT;
     if (f->callers)
         return;
@@ -396,9 +397,11 @@ static void take_block(weft_ctx *ctx, Plan *plan, Plan *old)
         return;
     }
     plan->block = run_alloc(ctx->os, plan->bytes);
-    if (plan->block == NULL)
+    if (plan->block == NULL) {
+        device_free(plan->device);
         err_throw(&ctx->err, ST_NOMEM, "out of memory: %lld more bytes were needed",
                   (long long)plan->bytes);
+    }
 }
 
 void plan_drop(weft_args *args)
@@ -534,6 +537,16 @@ static const Variant *find_variant(weft_kernel *k, weft_args *args, const Env *e
                              });
 }
 
+/* By array: it is the caller's, in the memory of the device. */
+static const bool *find_outside(const weft_args *args, const Plan *plan)
+{
+    bool *outside = arena_array(&args->h.ctx->scratch, plan->narray, sizeof *outside);
+
+    for (int i = 0; i < plan->narray; i++)
+        outside[i] = plan->feed[i].arg >= 0 && args->bound[plan->feed[i].arg].how == HOW_DEVICE;
+    return outside;
+}
+
 /* All that can throw; the time it took, that of compiling a variant apart. */
 static void fill(weft_kernel *k, Making *m)
 {
@@ -555,9 +568,13 @@ static void fill(weft_kernel *k, Making *m)
         late_join(plan->late, plan->phase, plan->array, plan->size);
     place_results(args, m->arena, env);
     plan->result = api_collect(args, m->arena, env);
-    take_block(args->h.ctx, plan, args->plan);
     if (plan->variant->dev != NULL)
-        plan->device = device_plan(args->h.ctx, m->arena, plan->variant, plan->length, plan->phase);
+        plan->device = device_plan(args->h.ctx, m->arena, plan->variant,
+                                   &(DevicePlan){ plan->length, find_outside(args, plan),
+                                                  plan->phase });
+    else
+        api_refuse_devices(args);
+    take_block(args->h.ctx, plan, args->plan);
     plan->ns = now(args) - begin - waited;
 }
 

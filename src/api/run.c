@@ -88,7 +88,7 @@ weft_status weft_run(weft_args *args)
     return api_leave(ctx);
 }
 
-const weft_tensor *api_result(weft_args *args, const Arg *a)
+static const weft_tensor *result_of(weft_args *args, const Arg *a)
 {
     weft_ctx *ctx = args->h.ctx;
     const weft_tensor *t;
@@ -101,12 +101,20 @@ const weft_tensor *api_result(weft_args *args, const Arg *a)
     return t;
 }
 
+const weft_tensor *api_result(weft_args *args, const Arg *a)
+{
+    if (args->bound[a - args->body->arg].how == HOW_DEVICE)
+        err_throw(&args->h.ctx->err, ST_ARG, "%s is in the memory of a device: copy it from there",
+                  a->name);
+    return result_of(args, a);
+}
+
 weft_status weft_args_get(weft_args *args, const char *name, weft_tensor *out)
 {
     weft_ctx *ctx = api_ctx_of(args, TAG_ARGS);
 
     API_ENTER(ctx);
     api_need(ctx, out, "out");
-    *out = *api_result(args, api_find_arg(ctx, args->body, name));
+    *out = *result_of(args, api_find_arg(ctx, args->body, name));
     return api_leave(ctx);
 }

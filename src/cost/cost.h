@@ -35,6 +35,16 @@ typedef enum CostCall { /* operators that take more than one instruction: see sh
 } CostCall;
 extern const char *const cost_call_name[COST_CALLS];
 
+/* A multiprocessor or compute unit of a GPU, as the tables of its vendor have it. */
+typedef struct GpuUnit {
+    int lanes;                    /* of a warp; 0: this is no GPU */
+    int block;                    /* warps of a block, as kernels are launched */
+    int most_registers;           /* of a thread, each of 32 bits; */
+    int registers;                /* of all threads that are there at a time */
+    int warps, blocks;            /* that are there at a time, at most */
+    int64_t shared, shared_block; /* bytes of shared memory: of the unit; of a block at most */
+} GpuUnit;
+
 enum { COST_LEVELS = 4, COST_ROWS = 6, COST_TABLES = 6, COST_NAME = 64 };
 
 typedef struct Machine {

@@ -13,15 +13,29 @@
 typedef struct Dev Dev;             /* an open device with one queue: work runs in order */
 typedef struct DevModule DevModule; /* the kernels of one text */
 
-/* opencl.c: the first GPU, or, where there is none, the first device.  Throws ST_IO when there is
- * no driver or device, with the remedy. */
-Dev *dev_open_opencl(const Os *, Err *);
+/* opencl.c.  Which device: the one whose name has this part, or, for a number, that of the list;
+ * NULL: the first GPU, or, where there is none, the first device.  With a queue of the caller, a
+ * cl_command_queue: its own.  Throws ST_IO when there is no driver or such device, with the
+ * remedy, and ST_NOMEM. */
+typedef struct DevWanted {
+    const char *name;
+    void *queue;
+} DevWanted;
+Dev *dev_open_opencl(const Os *, Err *, const DevWanted *);
 void dev_close(Dev *); /* after all of its modules and memory; NULL is allowed */
 const char *dev_name(const Dev *);
+const char *dev_identity(const Dev *); /* all that what it compiles depends on */
+/* The names of all devices, a line each; GPUs first.  Throws as dev_open_opencl does. */
+void dev_list_opencl(const Os *, Err *, Text *);
 
 /* Throws ST_IO with the compiler's first lines, and ST_NOMEM. */
 DevModule *dev_build(Dev *, Err *, const char *source, const char *const *kernel, int nkernel);
 void dev_module_free(DevModule *); /* NULL is allowed */
+Dev *dev_of(const DevModule *);
+/* What the driver has compiled, in `to`, which may throw ST_NOMEM; no bytes: it does not tell. */
+Bytes dev_binary(const DevModule *, Arena *to);
+/* The module that such bytes are; NULL: the driver does not take them.  Throws ST_NOMEM. */
+DevModule *dev_load(Dev *, Err *, Bytes, const char *const *kernel, int nkernel);
 
 /* Memory of a device; NULL: there is none left.  0 bytes are allowed. */
 void *dev_alloc(Dev *, int64_t bytes);

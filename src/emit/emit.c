@@ -69,11 +69,12 @@ void emit_body(Emit *o, Text *out, Function *f, Node *const *tree, int n)
         text_put(out, f->used.fixed->s, f->used.fixed->n);
     for (int i = 0; i < arrays->n; i++) {
         const Buf *b = emit_array(o, arrays->at[i]);
+        bool stored = emit_is_stored(o, &o->stored, b);
 
         if (b->kind != B_CONST)
-            text_f(out, "\n    %s%s%s%s = weft_array[%d];",
-                   emit_is_stored(o, &o->stored, b) ? "" : "const ", emit_ctype(o, b->type),
-                   o->dialect->array, o->array_name[arrays->at[i]], arrays->at[i]);
+            text_f(out, "\n    %s%s%s%s = weft_array[%d];", stored ? "" : "const ",
+                   emit_ctype(o, b->type), stored ? o->dialect->stored : o->dialect->array,
+                   o->array_name[arrays->at[i]], arrays->at[i]);
     }
     if (out->n + f->body->n > EMIT_MOST)
         ir_throw(o->p, ST_LIMIT, "a kernel of more than %d MB of C", EMIT_MOST >> 20);
@@ -578,6 +579,8 @@ static void emit_phase(Emit *o, Node *n, int i)
     if (has_stream(n)) /* whoever waits for the phase reads what it stored */
         text_str(o->out, "\n    WEFT_FENCE;");
     text_f(o->out, "\n    return %s;\n}", o->warp ? "fault != 0 ? fault : late" : "fault");
+    if (o->dialect->one != NULL)
+        emit_kernel(o, n, f, i);
 }
 
 static void see_function(Expr *e, void *ctx)
@@ -600,45 +603,17 @@ static void put_headers(Emit *o, Node *const *phase, int n)
         text_f(o->out, "\n%s", emit_set_h);
 }
 
-/* Where lanes are threads, each phase is also a kernel: all arrays, then what prelude names. */
-static void put_kernel(Emit *o, EmitPhase *f, int i)
-{
-    Text name = { .arena = o->p->arena };
-    int n = 0;
-
-    text_f(&name, "%s_kernel_%d", o->prefix, i);
-    f->kernel = name.s;
-    text_f(o->out, "\n\nWEFT_KERNEL %s(", f->kernel);
-    for (int k = 0; k < o->k->narray; k++)
-        if (o->k->array[k]->kind != B_CONST)
-            text_f(o->out, "WEFT_POINTER(%d), ", k);
-    text_f(o->out, "WEFT_LAUNCH)\n{\n    WEFT_POINTERS(%d) = {", o->k->narray + 1);
-    for (int k = 0; k < o->k->narray; k++, n++)
-        if (o->k->array[k]->kind == B_CONST)
-            text_f(o->out, "%s0,", n % 12 == 0 ? "\n        " : " ");
-        else
-            text_f(o->out, "%sweft_p%d,", n % 12 == 0 ? "\n        " : " ", k);
-    text_f(o->out, " 0\n    };\n    WEFT_%s_LEVEL(%s)\n}", f->lanes ? "WARP" : "THREAD", f->name);
-}
-
-static void put_kernels(Emit *o)
-{
-    text_f(o->out, "\n\n#undef weft_launch\n#define weft_launch %s_launch\nWEFT_LAUNCH_OF(%d)",
-           o->prefix, o->p->nsize + o->k->ncount + 1);
-    for (int i = 0; i < o->k->nphase; i++)
-        put_kernel(o, &o->k->phase[i], i);
-}
-
 EmitKernel *emit_functions(Text *out, const Dialect *dialect, Prog *p, Node *const *phase, int n,
                            const char *prefix)
 {
     return emit_functions_cut(out, dialect, p, phase, n, prefix, 0);
 }
 
-EmitKernel *emit_functions_cut(Text *out, const Dialect *dialect, Prog *p, Node *const *phase,
+EmitKernel *emit_functions_cut(Text *out, const Dialect *dialect, Prog *p, Node *const *given,
                                int n, const char *prefix, int most)
 {
     EmitKernel *k = arena_alloc(p->arena, sizeof *k);
+    Node **phase = arena_array(p->arena, n, sizeof *phase);
     Emit o = { .p = p,
                .dialect = dialect,
                .out = out,
@@ -651,6 +626,8 @@ EmitKernel *emit_functions_cut(Text *out, const Dialect *dialect, Prog *p, Node 
     Finders f = { .o = &o };
     Memo again = { 0 };
 
+    for (int i = 0; i < n; i++)
+        phase[i] = dialect->prefetch != NULL ? given[i] : emit_without_hints(p, given[i]);
     k->phase = arena_array(p->arena, n, sizeof *k->phase);
     k->nphase = n;
     emit_need(&o, phase, n);
@@ -667,10 +644,11 @@ EmitKernel *emit_functions_cut(Text *out, const Dialect *dialect, Prog *p, Node 
     for (int i = 0; i < n; i++)
         loop_visit(p, phase[i], find_search, &f, &again);
     emit_stride_functions(&o, phase, n);
+    if (dialect->one != NULL)
+        text_f(out, "\n\n#undef weft_launch\n#define weft_launch %s_launch\nWEFT_LAUNCH_OF(%d)",
+               prefix, p->nsize + k->ncount + 1);
     for (int i = 0; i < n; i++)
         emit_phase(&o, phase[i], i);
-    if (dialect->one != NULL)
-        put_kernels(&o);
     text_char(out, '\n');
     return k;
 }

@@ -12,7 +12,8 @@ typedef struct Dialect {
     const char *name;          /* "c", as in "c:avx2" */
     const char *prelude;       /* that a text begins with */
     const char *type[T_COUNT]; /* of elements in memory, and of scalars */
-    const char *array;         /* between the type of an array that is passed and its name */
+    const char *array;         /* between the type of an array that is passed and its name; */
+    const char *stored;        /* of one that is stored to */
     const char *constant;      /* before the type of a table of constants */
     const char *own;           /* before that of an array which an iteration has */
     const char *pointer;       /* the type of an address in a list of arrays */
@@ -29,8 +30,13 @@ typedef struct Dialect {
     const char *barrier;         /* where lanes meet */
     const char *work, *work_end; /* around the place of an array in the scratch memory of a unit */
     const char *guard[3]; /* an error for other registers, around f32 bytes and a target's name */
+    const char *table, *table_end; /* around the elements of a table of int64_t, a pointer */
+    const char *blocks;            /* before a void * that is a list of blocks */
+    /* Of a text that two compilers share: how it is compiled, as C names the file; before the
+     * kernels, before what the host runs, at the end. */
+    const char *build, *suffix, *kernels, *host, *end;
 } Dialect;
-extern const Dialect emit_dialect_c, emit_dialect_opencl;
+extern const Dialect emit_dialect_c, emit_dialect_opencl, emit_dialect_cuda, emit_dialect_hip;
 
 typedef struct EmitPhase {
     const char *name; /* of the function, a RunPhaseFn: (arrays, sizes, begin, end, scratch) */
@@ -75,7 +81,8 @@ EmitKernel *emit_functions_cut(Text *, const Dialect *, Prog *, Node *const *pha
 EmitKernel *emit_text(Text *, const Dialect *, Prog *, Node *const *phase, int n,
                       const char *heading);
 
-extern const char emit_gpu_h[];  /* the header of kernels whose lanes are threads */
+extern const char emit_gpu_h[];  /* the header of kernels whose lanes are threads, */
+extern const char emit_host_h[]; /* and of what launches them */
 extern const char emit_simd_h[]; /* the header of vector types that the text begins with */
 /* Functions of floats, and sets: emit_functions prints them where they are needed. */
 extern const char emit_elementary_h[], emit_set_h[];

@@ -31,7 +31,7 @@ static void need_array(Emit *o, Buf *b)
 
     if (*at != 0)
         return;
-    if (b->kind == B_WORK) {
+    if (loop_is_work(b)) {
         o->work = arena_grow(o->p->arena, o->work, o->nwork, &o->cap_work, sizeof *o->work);
         o->work[o->nwork++] = b;
         *at = o->nwork;
@@ -87,7 +87,7 @@ Buf *emit_array(const Emit *o, int i)
 
 static int place_of(Emit *o, const Buf *b)
 {
-    return *entry(o, b) - 1 + (b->kind == B_WORK ? o->k->narray : 0);
+    return *entry(o, b) - 1 + (loop_is_work(b) ? o->k->narray : 0);
 }
 
 static uint64_t hash_of(const Text *t)
@@ -194,7 +194,7 @@ static void store(Emit *o, Stored *s, const Buf *b)
     if (s->by[place] == s->serial)
         return;
     s->by[place] = s->serial;
-    if (b->kind == B_WORK) {
+    if (loop_is_work(b)) {
         s->work.at = arena_grow(o->p->arena, s->work.at, s->work.n, &s->work.cap,
                                 sizeof *s->work.at);
         s->work.at[s->work.n++] = place - o->k->narray;

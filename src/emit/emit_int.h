@@ -125,6 +125,12 @@ bool emit_strided_open(Emit *, const Node *store);
 void emit_strided_close(Emit *, const Node *store);
 void emit_pays(Emit *, const Node *store); /* the last argument of a store past the caches */
 
+/* emit_kernel.c: the kernel around the function of phase i. */
+void emit_kernel(Emit *, const Node *phase, EmitPhase *, int i);
+
+/* emit_hint.c: for dialects without prefetches. */
+Node *emit_without_hints(Prog *, Node *phase);
+
 /* emit_turn.c: weft_columns_f32 and weft_rows_f32, which load and store a square of rows. */
 void emit_turn_functions(Emit *, Type, int lanes);
 

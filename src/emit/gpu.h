@@ -4,7 +4,8 @@
  * The prelude of kernels for GPUs.  It defines the names of simd.h for a machine whose vector is a
  * warp: a variable of a vector type is one lane's value, a load or store is of the lane's element,
  * and a fold is the only operation in which lanes meet.  Scalars have the same value in all lanes.
- * Sections differ by language: address spaces, the number of the lane, barriers, shuffles. */
+ * Sections differ by language: address spaces, the number of the lane, barriers, shuffles.  A C
+ * compiler gets the integers alone, for what the host of an OpenCL program does. */
 #if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
 #define WEFT_OPENCL
 /* ---- OpenCL C 1.2.  A warp is a work-group; lanes exchange values through local memory. */
@@ -24,12 +25,15 @@ typedef ulong uint64_t;
 #define WEFT_FN __attribute__((overloadable, unused)) static
 #define WEFT_TURNS(n) __attribute__((opencl_unroll_hint(n)))
 #define WEFT_GLOBAL __global
-#define WEFT_KERNEL __kernel void
-#define WEFT_POINTER(i) __global void *weft_p##i
+#define WEFT_CONSTANT __constant
+#define WEFT_ALONE restrict
+#define WEFT_ADDRESS __global void *
+#define WEFT_KERNEL(blocks) __kernel void
 #define WEFT_POINTERS(n) __global void *const weft_array[n]
 #define WEFT_DATA                                                                        \
     __global void *const *weft_array WEFT_USED, const int64_t *weft_size WEFT_USED,      \
         __local double *weft_shared WEFT_USED
+#define WEFT_SAME weft_array, weft_size, weft_shared
 #define WEFT_PASS weft_array, weft_s.size, weft_shared
 #define WEFT_OPEN __local double weft_shared[WEFT_LANES];
 #define weft_lane ((int)get_local_id(0))
@@ -58,43 +62,79 @@ typedef ulong uint64_t;
         return v;                                                              \
     }
 #define WEFT_FOLDED(name, v) weft_fold_##name(v, weft_shared)
-#else
+#define WEFT_INT WEFT_FN
+#elif defined(__CUDACC__) || defined(__HIP__)
 /* ---- CUDA and HIP.  A block has several warps; lanes exchange values by shuffles. */
+#if defined(__HIP__) && __has_include(<hip/hip_runtime.h>)
+#include <hip/hip_runtime.h>
+#elif defined(__HIP__)
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#endif
 #include <math.h>
 #include <stdint.h>
-#define WEFT_USED
-#define WEFT_FN static __device__ inline
+#define WEFT_USED __attribute__((unused))
+#define WEFT_FN WEFT_USED __attribute__((always_inline)) static __device__ inline
 #define WEFT_TURNS(n) _Pragma("unroll")
 #define WEFT_GLOBAL
-#define WEFT_KERNEL extern "C" __global__ void
-#define WEFT_POINTER(i) void *weft_p##i
+#define WEFT_CONSTANT WEFT_USED static __device__ const
+#define WEFT_ALONE __restrict__
 struct weft_pointer { /* becomes a pointer of the type that is asked for */
     void *p;
+    __device__ weft_pointer(void *q = 0) : p(q) {}
     template <class T> __device__ operator T *() const { return (T *)p; }
 };
+#define WEFT_ADDRESS weft_pointer
 #define WEFT_POINTERS(n) const weft_pointer weft_array[n]
-#define WEFT_DATA const weft_pointer *weft_array, const int64_t *weft_size
+#define WEFT_DATA const weft_pointer *weft_array WEFT_USED, const int64_t *weft_size WEFT_USED
+#define WEFT_SAME weft_array, weft_size
 #define WEFT_PASS weft_array, weft_s.size
 #define WEFT_OPEN
-#define weft_lane ((int)(threadIdx.x % WEFT_LANES))
-#define WEFT_GROUP ((int64_t)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / WEFT_LANES))
-#define WEFT_GROUPS ((int64_t)((int64_t)gridDim.x * blockDim.x / WEFT_LANES))
-#define WEFT_THREAD ((int64_t)blockIdx.x * blockDim.x + threadIdx.x)
-#define WEFT_THREADS ((int64_t)gridDim.x * blockDim.x)
-#define WEFT_ATOMIC_MIN(p, v) atomicMin(p, v)
-#define WEFT_MUL_HI(a, b) __mul64hi(a, b)
-#define WEFT_AS_FLOAT(x) __uint_as_float(x)
-#define WEFT_AS_UINT(x) __float_as_uint(x)
-#if defined(__HIP_PLATFORM_AMD__)
+#if defined(__HIP__)
+#define WEFT_THREADS ((int64_t)__builtin_amdgcn_grid_size_x())
+#define WEFT_IN_BLOCK ((int)__builtin_amdgcn_workitem_id_x())
+#define WEFT_BLOCK_ID ((int64_t)__builtin_amdgcn_workgroup_id_x())
+#define WEFT_ATOMIC_MIN(p, v) \
+    __hip_atomic_fetch_min(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)
+#define WEFT_AS_FLOAT(x) __builtin_bit_cast(float, x)
+#define WEFT_AS_UINT(x) __builtin_bit_cast(uint32_t, x)
+#define WEFT_KERNEL(blocks) extern "C" __global__ void __launch_bounds__(WEFT_BLOCK)
 #define WEFT_BARRIER \
     (__builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "workgroup"), __builtin_amdgcn_wave_barrier())
-#define WEFT_XOR(v, mask) __shfl_xor(v, mask, WEFT_LANES)
-#define WEFT_FIRST_OF(v) __shfl(v, 0, WEFT_LANES)
+#pragma clang fp contract(off)
+WEFT_FN float weft_of_lane(float v, int lane)
+{
+    return WEFT_AS_FLOAT(__builtin_amdgcn_ds_bpermute(4 * lane, __builtin_bit_cast(int, v)));
+}
+
+WEFT_FN double weft_of_lane(double v, int lane)
+{
+    const uint64_t bits = __builtin_bit_cast(uint64_t, v);
+    const uint32_t low = (uint32_t)__builtin_amdgcn_ds_bpermute(4 * lane, (int)(uint32_t)bits);
+    const uint32_t high = (uint32_t)__builtin_amdgcn_ds_bpermute(4 * lane, (int)(bits >> 32));
+
+    return __builtin_bit_cast(double, (uint64_t)high << 32 | low);
+}
+#define WEFT_XOR(v, mask) weft_of_lane(v, weft_lane ^ (mask))
+#define WEFT_FIRST_OF(v) weft_of_lane(v, 0)
 #else
+#define WEFT_THREADS ((int64_t)gridDim.x * WEFT_BLOCK)
+#define WEFT_IN_BLOCK ((int)threadIdx.x)
+#define WEFT_BLOCK_ID ((int64_t)blockIdx.x)
+#define WEFT_ATOMIC_MIN(p, v) atomicMin(p, v)
+#define WEFT_AS_FLOAT(x) __uint_as_float(x)
+#define WEFT_AS_UINT(x) __float_as_uint(x)
+/* So many blocks have to be resident, or registers are free. */
+#define WEFT_KERNEL(blocks) extern "C" __global__ void __launch_bounds__(WEFT_BLOCK, blocks)
 #define WEFT_BARRIER __syncwarp()
 #define WEFT_XOR(v, mask) __shfl_xor_sync(0xffffffffu, v, mask)
 #define WEFT_FIRST_OF(v) __shfl_sync(0xffffffffu, v, 0)
 #endif
+#define WEFT_BLOCK (WEFT_LANES * WEFT_WARPS) /* threads of a block */
+#define WEFT_MUL_HI(a, b) ((int64_t)((__int128)(a) * (b) >> 64))
+#define weft_lane (WEFT_IN_BLOCK % WEFT_LANES)
+#define WEFT_THREAD (WEFT_BLOCK_ID * WEFT_BLOCK + WEFT_IN_BLOCK)
+#define WEFT_GROUP (WEFT_BLOCK_ID * WEFT_WARPS + WEFT_IN_BLOCK / WEFT_LANES)
+#define WEFT_GROUPS (WEFT_THREADS / WEFT_LANES)
 #define WEFT_FOLD(name, type, join)                              \
     WEFT_FN type weft_fold_##name(type v)                        \
     {                                                            \
@@ -103,7 +143,22 @@ struct weft_pointer { /* becomes a pointer of the type that is asked for */
         return WEFT_FIRST_OF(v);                                 \
     }
 #define WEFT_FOLDED(name, v) weft_fold_##name(v)
+#define WEFT_INT WEFT_USED static __host__ __device__ inline
+#else
+#include <stdint.h>
+#define WEFT_PLAIN
+#define WEFT_USED __attribute__((unused))
+#define WEFT_INT WEFT_USED static inline
+#define WEFT_MUL_HI(a, b) ((int64_t)((__int128)(a) * (b) >> 64))
 #endif
+
+#if !defined(WEFT_PLAIN)
+/* The arrays of a kernel: that it only reads, or that it stores to. */
+#define WEFT_IN(type, i) const type WEFT_GLOBAL *WEFT_ALONE weft_p##i
+#define WEFT_OUT(type, i) type WEFT_GLOBAL *WEFT_STORED weft_p##i
+/* Not `restrict`: compilers then move loads over barriers, as if no other lane could store. */
+#define WEFT_STORED
+#define WEFT_AT(i) (WEFT_GLOBAL void *)weft_p##i
 
 /* What the function of a phase gets: arrays and sizes, a range, scratch memory. */
 #define WEFT_ARGS \
@@ -293,8 +348,10 @@ WEFT_WINS(under_f32, float, <)
 WEFT_WINS(under_f64, double, <)
 WEFT_WINS(under_i64, int64_t, <)
 
+#endif
+
 /* Checked integers: what does not fit ends the run with fault 3. */
-WEFT_FN int64_t weft_add_ck(int64_t a, int64_t b, int64_t *fault)
+WEFT_INT int64_t weft_add_ck(int64_t a, int64_t b, int64_t *fault)
 {
     const int64_t r = (int64_t)((uint64_t)a + (uint64_t)b);
 
@@ -303,7 +360,7 @@ WEFT_FN int64_t weft_add_ck(int64_t a, int64_t b, int64_t *fault)
     return r;
 }
 
-WEFT_FN int64_t weft_sub_ck(int64_t a, int64_t b, int64_t *fault)
+WEFT_INT int64_t weft_sub_ck(int64_t a, int64_t b, int64_t *fault)
 {
     const int64_t r = (int64_t)((uint64_t)a - (uint64_t)b);
 
@@ -312,7 +369,7 @@ WEFT_FN int64_t weft_sub_ck(int64_t a, int64_t b, int64_t *fault)
     return r;
 }
 
-WEFT_FN int64_t weft_mul_ck(int64_t a, int64_t b, int64_t *fault)
+WEFT_INT int64_t weft_mul_ck(int64_t a, int64_t b, int64_t *fault)
 {
     const int64_t r = (int64_t)((uint64_t)a * (uint64_t)b);
 
@@ -322,19 +379,19 @@ WEFT_FN int64_t weft_mul_ck(int64_t a, int64_t b, int64_t *fault)
 }
 
 /* Rounded down; the rest has the sign of the divisor. */
-WEFT_FN int64_t weft_div_i64(int64_t a, int64_t b)
+WEFT_INT int64_t weft_div_i64(int64_t a, int64_t b)
 {
     return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
 }
 
-WEFT_FN int64_t weft_mod_i64(int64_t a, int64_t b)
+WEFT_INT int64_t weft_mod_i64(int64_t a, int64_t b)
 {
     const int64_t r = b == -1 ? 0 : a % b;
 
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-WEFT_FN int64_t weft_div_ck(int64_t a, int64_t b, int64_t *fault)
+WEFT_INT int64_t weft_div_ck(int64_t a, int64_t b, int64_t *fault)
 {
     if (b == 0 || (a == INT64_MIN && b == -1)) {
         *fault = 3;
@@ -343,38 +400,39 @@ WEFT_FN int64_t weft_div_ck(int64_t a, int64_t b, int64_t *fault)
     return weft_div_i64(a, b);
 }
 
-WEFT_FN int64_t weft_mod_ck(int64_t a, int64_t b, int64_t *fault)
+WEFT_INT int64_t weft_mod_ck(int64_t a, int64_t b, int64_t *fault)
 {
     if (b == 0)
         *fault = 3;
     return b == 0 ? 0 : weft_mod_i64(a, b);
 }
 
-WEFT_FN int weft_inside(int64_t a, int64_t n) { return a >= 0 && a < n; }
-WEFT_FN int64_t weft_neg_ck(int64_t a, int64_t *fault) { return weft_sub_ck(0, a, fault); }
-WEFT_FN int64_t weft_abs_ck(int64_t a, int64_t *f) { return a < 0 ? weft_neg_ck(a, f) : a; }
-WEFT_FN int64_t weft_abs_i64(int64_t a) { return a < 0 ? -a : a; }
-WEFT_FN int64_t weft_relu_i64(int64_t a) { return a > 0 ? a : 0; }
-WEFT_FN int64_t weft_step_i64(int64_t a) { return a > 0; }
-WEFT_FN int64_t weft_sign_i64(int64_t a) { return (a > 0) - (a < 0); }
-WEFT_FN int64_t weft_min_i64(int64_t a, int64_t b) { return a <= b ? a : b; }
-WEFT_FN int64_t weft_max_i64(int64_t a, int64_t b) { return a >= b ? a : b; }
+WEFT_INT int weft_inside(int64_t a, int64_t n) { return a >= 0 && a < n; }
+WEFT_INT int64_t weft_neg_ck(int64_t a, int64_t *fault) { return weft_sub_ck(0, a, fault); }
+WEFT_INT int64_t weft_abs_ck(int64_t a, int64_t *f) { return a < 0 ? weft_neg_ck(a, f) : a; }
+WEFT_INT int64_t weft_abs_i64(int64_t a) { return a < 0 ? -a : a; }
+WEFT_INT int64_t weft_relu_i64(int64_t a) { return a > 0 ? a : 0; }
+WEFT_INT int64_t weft_step_i64(int64_t a) { return a > 0; }
+WEFT_INT int64_t weft_sign_i64(int64_t a) { return (a > 0) - (a < 0); }
+WEFT_INT int64_t weft_min_i64(int64_t a, int64_t b) { return a <= b ? a : b; }
+WEFT_INT int64_t weft_max_i64(int64_t a, int64_t b) { return a >= b ? a : b; }
 
 /* For tables that a search asks: as their maker fills them. */
-WEFT_FN uint64_t weft_mix(uint64_t h) { return (h ^ h >> 32) * 0xd6e8feb86659fd93u; }
+WEFT_INT uint64_t weft_mix(uint64_t h) { return (h ^ h >> 32) * 0xd6e8feb86659fd93u; }
 
-WEFT_FN uint64_t weft_hash(uint64_t seed, uint64_t v)
+WEFT_INT uint64_t weft_hash(uint64_t seed, uint64_t v)
 {
     const uint64_t h = weft_mix(weft_mix((seed ^ v) * 0x9e3779b97f4a7c15u + 1));
 
     return h ^ h >> 32;
 }
 
-WEFT_FN uint64_t weft_place(uint64_t h, uint64_t n)
+WEFT_INT uint64_t weft_place(uint64_t h, uint64_t n)
 {
     return (h >> 32) * (n >> 32) + ((h >> 32) * (n & UINT32_MAX) >> 32);
 }
 
+#if !defined(WEFT_PLAIN)
 /* The last of n rows that begins at p or before: p's own. */
 #define WEFT_ABOVE(name, type)                                                        \
     WEFT_FN int64_t weft_above_##name(type const *start, int64_t n, int64_t p)        \
@@ -443,3 +501,4 @@ WEFT_FN uint16_t weft_to_f16(float v)
     m += 0xfff + (m >> 13 & 1);
     return (uint16_t)(sign | (((uint32_t)e << 10) + (m >> 13)));
 }
+#endif

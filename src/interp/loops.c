@@ -134,10 +134,10 @@ static bool is_of_now(const Loops *r, const int64_t *by, int64_t at)
 
 static void note_read(Loops *r, const Buf *b, Store *s, int64_t at)
 {
-    if (b->kind == B_WORK && (s->owner == NULL || s->owner[at] != r->turn))
+    if (loop_is_work(b) && (s->owner == NULL || s->owner[at] != r->turn))
         interp_fail(r->x, "element %lld of %s is read before this iteration has stored to it",
                     (long long)at, b->name);
-    if (r->now == 0 || b->kind == B_WORK || (!b->written && b->kind != B_TEMP))
+    if (r->now == 0 || loop_is_work(b) || (!b->written && b->kind != B_TEMP))
         return;
     if (is_of_now(r, s->owner, at))
         interp_fail(r->x,
@@ -151,11 +151,11 @@ static void note_read(Loops *r, const Buf *b, Store *s, int64_t at)
 
 static void note_write(Loops *r, const Buf *b, Store *s, int64_t at)
 {
-    if (s->owner == NULL && (r->now != 0 || b->kind == B_WORK))
+    if (s->owner == NULL && (r->now != 0 || loop_is_work(b)))
         s->owner = arena_array(r->x->arena, s->data.n, sizeof *s->owner);
-    if (b->kind == B_WORK)
+    if (loop_is_work(b))
         s->owner[at] = r->turn;
-    if (r->now == 0 || b->kind == B_WORK)
+    if (r->now == 0 || loop_is_work(b))
         return;
     if (is_of_now(r, s->owner, at))
         interp_fail(r->x, "element %lld of %s is written by iterations %lld and %lld of one phase",

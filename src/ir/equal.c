@@ -195,7 +195,9 @@ static void put_node(Words *o, const Node *n, const char *label)
     put_name(o, label);
     put(o, (uint64_t)n->kind << 32 | (uint64_t)n->op << 16 | (uint64_t)n->how << 8 | n->fault);
     put(o, (uint64_t)(n->lanes > 1 ? n->lanes : 1) << 32 | (unsigned)n->nat);
-    put(o, (uint64_t)(n->regs > 1 ? n->regs : 1) << 2 | (uint64_t)n->far << 1 | n->stream);
+    put(o, (uint64_t)n->atomic << 49 | (uint64_t)n->packed << 48 | (uint64_t)n->level << 40 |
+               (uint64_t)n->width << 32 | (uint64_t)(n->regs > 1 ? n->regs : 1) << 2 |
+               (uint64_t)n->far << 1 | n->stream);
     put_name(o, n->axis == NULL ? NULL : n->axis->name);
     put_expr(o, n->lo);
     put_expr(o, n->hi);
@@ -232,7 +234,7 @@ static Words words_of(const Prog *p)
                 .scope = arena_array(p->arena, p->nlocal, sizeof *o.scope) };
 
     put_name(&o, p->name);
-    put(&o, p->stage);
+    put(&o, (uint64_t)p->threads << 32 | p->stage);
     put(&o, (uint64_t)p->nsize);
     for (int i = 0; i < p->nsize; i++)
         put_name(&o, p->size[i]->name);

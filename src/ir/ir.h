@@ -143,8 +143,9 @@ struct Var {
 };
 
 /* B_WORK: below coordinates only; each iteration of a phase has such an array of its own, and what
- * it holds is gone with the iteration. */
-typedef enum BufKind { B_ARG, B_INOUT, B_TEMP, B_CONST, B_WORK } BufKind;
+ * it holds is gone with the iteration.  B_SHARED: the same, in the memory that the threads of a
+ * block share. */
+typedef enum BufKind { B_ARG, B_INOUT, B_TEMP, B_CONST, B_WORK, B_SHARED } BufKind;
 
 typedef struct Stride { /* elements between neighbours in a dimension */
     Size *size;         /* that a run tells; NULL: it is */
@@ -234,6 +235,7 @@ typedef struct Symbol { /* what a name stands for; the name spaces are the membe
 /* What a program is written in: statements over coordinates, or a tree of loops. */
 typedef enum Stage { STAGE_COORDINATES, STAGE_POSITIONS, STAGE_LOOPS, STAGE_COUNT } Stage;
 extern const char *const ir_stage[STAGE_COUNT];
+extern const char ir_stage_threads[];
 
 struct Prog {
     Arena *arena;
@@ -263,6 +265,7 @@ struct Prog {
     int cap_aux;
     Buf **aux;
     Stage stage; /* below coordinates it is the declarations and these phases, in order; */
+    bool threads; /* stage `threads`: of STAGE_LOOPS, lanes are threads and meet at barriers alone */
     int nphase;  /* statements, if there are any, are what they were made from */
     Node *const *phase;
     const char *sched; /* the program's own schedule, a step a line; or NULL */

@@ -21,6 +21,8 @@ const char *loop_fault(Fault f)
     return text[f];
 }
 
+const char *const loop_level_word[LEVEL_COUNT] = { "", "thread", "warp", "block" };
+
 Local *loop_local(Prog *p, const char *name, Type type, int lanes)
 {
     Local *l = arena_alloc(p->arena, sizeof *l);

@@ -25,6 +25,21 @@ typedef enum NodeKind {
 
 typedef enum ForKind { FOR_SERIAL, FOR_PARALLEL, FOR_VECTOR } ForKind;
 
+/* Who runs an iteration of a loop on a machine whose lanes are threads.  Of a phase: a thread, a
+ * warp (or `width` of its lanes), or a block of `width` warps takes one.  Of a loop inside: the
+ * iterations are dealt in turns to the warps of the block, or to the threads of whoever has the
+ * iteration of the phase.  LEVEL_NONE: of a phase, as its vector loops say; of a loop inside, all
+ * of them run all iterations.  N_BARRIER: who meets, LEVEL_BLOCK or, NONE, the lanes. */
+typedef enum LoopLevel {
+    LEVEL_NONE,
+    LEVEL_THREAD,
+    LEVEL_WARP,
+    LEVEL_BLOCK,
+    LEVEL_COUNT
+} LoopLevel;
+extern const char *const loop_level_word[LEVEL_COUNT]; /* in the text */
+enum { LOOP_MOST_WIDTH = 64 }; /* lanes of a warp; warps of a block */
+
 /* Why a kernel gives up; the words are in loop.c. */
 typedef enum Fault {
     FAULT_NONE,
@@ -103,14 +118,18 @@ struct Node { /* members of one size stand together: trees are most of a compile
     int nat, nbody;
     int lanes; /* FOR_VECTOR: the iterations that one register takes, */
     int regs;  /* and how many registers run at once; 0 is 1 */
+    int width; /* of level: lanes of a warp, warps of a block; 0: as many as the machine has */
     NodeKind kind;
     ForKind how;
+    LoopLevel level;
     Fault fault;
     AssignOp op;
     Place place;    /* in the text that it was read from */
     bool scheduled; /* of a phase: a schedule arranged its loops, and no pass arranges them */
     bool stream;    /* N_STORE: past the caches, a hint */
     bool far;       /* N_AHEAD: wanted after much else, so for the second cache */
+    bool packed;    /* FOR_VECTOR: a lane has `regs` iterations that follow each other */
+    bool atomic;    /* N_STORE: others may store to the element meanwhile, in no order */
 };
 
 Local *loop_local(Prog *, const char *name, Type, int lanes);
@@ -225,6 +244,21 @@ LoopIndex *loop_gaps(Prog *, const LoopIndex *, int n, int **like, int *count);
  * before it. */
 void loop_columns(Prog *, const LoopIndex *, int n, int lanes, int *first);
 
+/* loop_level.c: who runs the iterations of loops. */
+bool loop_has_vector(const Node *); /* a vector loop is in the tree */
+/* Of a phase: its own level, or the one that its vector loops give it. */
+LoopLevel loop_level(const Node *phase);
+/* A number that surely divides e; 0: e is 0.  `known`: of each let its value, by Local.id; or NULL.
+ * A size that a kernel is for (Size.is) counts as its value. */
+int64_t loop_divisor(Expr *e, const LoopKnown *known);
+/* Whether the iterations of a vector loop fill all registers of all rounds. */
+bool loop_is_whole(const Node *, const LoopKnown *known);
+/* Whether the `regs` elements of a lane of a packed loop are neighbours, the first at a multiple of
+ * `regs`: one wide load or store then takes them. */
+bool loop_is_wide(const Node *, Expr *cell, const LoopKnown *known);
+/* Throws ST_CHECK where levels do not fit each other; a part of loop_check. */
+void loop_check_levels(Prog *);
+
 /* loop_init.c: initial values.  An array's is an attribute of the array, from the stage `positions`
  * on until a pass or a step of a schedule places it: in a register, in a store, or in a nest of
  * loops.  It is made of literals, sizes, structure that no phase builds, and the indices of the
@@ -247,6 +281,11 @@ Buf *loop_same_buf(const Prog *, const Buf *); /* of a copy of the program: its 
 /* "J.start", "Q.m1", "U.size", "X.S.base"; NULL: not of an axis. */
 Buf *loop_named(Prog *, const char *name);
 bool loop_is_own(const Buf *);     /* the kernel's */
+/* Whether each iteration of a phase has one of its own: B_WORK, B_SHARED. */
+bool loop_is_work(const Buf *);
+/* Bytes of the shared arrays of a phase, each begun at a multiple of 16. */
+int64_t loop_shared_bytes(Prog *, const Node *phase);
+enum { LOOP_MOST_SHARED = 227 << 10 }; /* of any machine */
 int loop_rank(const Buf *, Stage); /* indices that an element of it takes */
 /* Calls fn for each expression of the tree that this memo has not met yet. */
 void loop_visit(Prog *, const Node *, Visit *fn, void *ctx, Memo *met);

@@ -99,7 +99,12 @@ static bool is_own_name(const Buf *b)
 
 bool loop_is_own(const Buf *b)
 {
-    return is_own_name(b) && (b->kind == B_TEMP || b->kind == B_WORK);
+    return is_own_name(b) && (b->kind == B_TEMP || loop_is_work(b));
+}
+
+bool loop_is_work(const Buf *b)
+{
+    return b->kind == B_WORK || b->kind == B_SHARED;
 }
 
 int loop_rank(const Buf *b, Stage stage)
@@ -180,6 +185,43 @@ Buf **loop_arrays(Prog *p, int *n)
         loop_visit(p, p->phase[i], add_arrays, &c, &met);
     *n = c.n;
     return c.list;
+}
+
+typedef struct Shared {
+    Memo met;
+    const Buf **buf;
+    int n, cap;
+    Prog *p;
+} Shared;
+
+static void see_shared(Expr *e, void *ctx)
+{
+    Shared *s = ctx;
+
+    if (e->op != OP_cell || e->buf->kind != B_SHARED)
+        return;
+    for (int i = 0; i < s->n; i++)
+        if (s->buf[i] == e->buf)
+            return;
+    s->buf = arena_grow(s->p->arena, s->buf, s->n, &s->cap, sizeof *s->buf);
+    s->buf[s->n++] = e->buf;
+}
+
+int64_t loop_shared_bytes(Prog *p, const Node *phase)
+{
+    enum { BEGIN = 16 };
+    Shared s = { .p = p };
+    int64_t bytes = 0;
+
+    loop_visit(p, phase, see_shared, &s, &s.met);
+    for (int i = 0; i < s.n; i++) {
+        int64_t n = ir_const_total(s.buf[i]->full[0]);
+
+        n = n < 0 || n > LOOP_MOST_SHARED ? LOOP_MOST_SHARED + 1 : n;
+        bytes += n * ir_type[s.buf[i]->type].bytes + BEGIN - 1;
+        bytes -= bytes % BEGIN;
+    }
+    return bytes;
 }
 
 bool loop_writes(const Node *n, const Buf *b)

@@ -181,7 +181,7 @@ static void check_read(Check *c, Expr *e)
 
     if (!is_input(e->buf) && !s->set && !is_empty(e->buf))
         refuse(c, "%s is read before anything is stored in it", e->buf->name);
-    if (s->phase == c->phase && *stores_to(c, e) == 0 && e->buf->kind != B_WORK)
+    if (s->phase == c->phase && *stores_to(c, e) == 0 && !loop_is_work(e->buf))
         refuse(c, "%s is read in the phase that writes it; put a phase between", e->buf->name);
 }
 
@@ -264,7 +264,7 @@ static void check_target(Check *c, Expr *out)
     if (c->vector != NULL && !(moving & BY_LANE) && !is_empty(b))
         refuse(c, "all lanes of a vector loop write the same element of %s", b->name);
     if (c->parallel && c->guards == 0 && !(moving & BY_PHASE) && !is_empty(b) &&
-        b->kind != B_WORK)
+        !loop_is_work(b))
         refuse(c, "every iteration of the phase writes the same element of %s", b->name);
 }
 
@@ -589,4 +589,5 @@ void loop_check(Prog *p)
         if (n->local != NULL)
             c.bound[n->local->id] = false;
     }
+    loop_check_levels(p);
 }

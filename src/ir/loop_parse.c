@@ -235,9 +235,30 @@ static void ends(Parser *s, Node *n)
         n->over = over(s, true);
 }
 
-/* ["vector"] "for" var "in" ends ["step" int ["by" int]] ["as" path], the lanes and registers of a
- * vector loop, what a schedule calls it; and the name of the variable for what follows.  False:
- * there is no loop here. */
+/* ["on" level [int]]: who runs an iteration. */
+static void level(Parser *s, Node *n)
+{
+    int64_t width;
+
+    if (!parse_take_word(s, "on"))
+        return;
+    for (int i = LEVEL_NONE + 1; i < LEVEL_COUNT && n->level == LEVEL_NONE; i++)
+        if (parse_take_word(s, loop_level_word[i]))
+            n->level = (LoopLevel)i;
+    if (n->level == LEVEL_NONE)
+        parse_unexpected(s, "thread, warp or block");
+    if (s->lex.tok != TOK_INT)
+        return;
+    width = parse_int(s);
+    if (width < 1 || width > LOOP_MOST_WIDTH)
+        ir_throw(s->p, ST_LIMIT, "an iteration is run by 1 to %d lanes or warps, not %lld",
+                 LOOP_MOST_WIDTH, (long long)width);
+    n->width = (int)width;
+}
+
+/* ["vector"] "for" var "in" ends ["step" int ["by" int ["packed"]]] ["as" path] ["on" level [int]],
+ * the lanes and registers of a vector loop, what a schedule calls it, who runs its iterations; and
+ * the name of the variable for what follows.  False: there is no loop here. */
 static bool range(Parser *s, Node *n)
 {
     bool vector = parse_take_word(s, "vector");
@@ -255,9 +276,11 @@ static bool range(Parser *s, Node *n)
     ends(s, n);
     n->lanes = vector ? lanes(s) : 1;
     n->regs = vector ? registers(s) : 1;
+    n->packed = vector && parse_take_word(s, "packed");
     n->local = loop_local(s->p, sym->name, T_i64, 1);
     if (parse_take_word(s, "as"))
         n->local->path = parse_name(s, "what a schedule calls the loop");
+    level(s, n);
     parse_let(s, sym, loop_use(s->p, n->local));
     return true;
 }
@@ -440,29 +463,34 @@ static bool ahead_of(Parser *s, Node *n)
     return true;
 }
 
-/* "barrier"; false: there is none here. */
+/* "barrier" ["block"]; false: there is none here. */
 static bool barrier(Parser *s, Node *n)
 {
     Lex ahead;
+    Tok after = after_name(s, &ahead);
 
-    if (!parse_is(s, "barrier") || after_name(s, &ahead) != TOK_NEWLINE)
+    if (!parse_is(s, "barrier") || (after != TOK_NEWLINE && after != TOK_NAME))
         return false;
     parse_take(s, TOK_NAME);
     n->kind = N_BARRIER;
+    if (parse_take_word(s, loop_level_word[LEVEL_BLOCK]))
+        n->level = LEVEL_BLOCK;
     return true;
 }
 
-/* "stream" store ["if" cond]; false: there is none here. */
-static bool streamed(Parser *s, Node *n)
+/* "stream" store ["if" cond] | "atomic" store; false: there is none here. */
+static bool marked_store(Parser *s, Node *n)
 {
+    bool atomic = parse_is(s, "atomic");
     Lex ahead;
 
-    if (!parse_is(s, "stream") || after_name(s, &ahead) != TOK_NAME)
+    if ((!atomic && !parse_is(s, "stream")) || after_name(s, &ahead) != TOK_NAME)
         return false;
     parse_take(s, TOK_NAME);
     store(s, n);
-    n->stream = true;
-    if (parse_take_word(s, "if"))
+    n->atomic = atomic;
+    n->stream = !atomic;
+    if (n->stream && parse_take_word(s, "if"))
         n->cond = parse_cond(s);
     return true;
 }
@@ -477,7 +505,7 @@ static bool single(Parser *s, Node *n)
         checked(s, n);
     } else if (parse_take_word(s, "let") || parse_take_word(s, "reg")) {
         node = let(s, n);
-    } else if (insert(s, n) || ahead_of(s, n) || streamed(s, n) || barrier(s, n)) {
+    } else if (insert(s, n) || ahead_of(s, n) || marked_store(s, n) || barrier(s, n)) {
         node = true;
     } else if (s->lex.tok == TOK_NAME) {
         store(s, n);

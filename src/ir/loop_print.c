@@ -230,8 +230,14 @@ static void print_range(Tree *t, const Node *n)
         text_f(out, " step %d", n->lanes);
     if (n->regs > 1)
         text_f(out, " by %d", n->regs);
+    if (n->packed)
+        text_str(out, " packed");
     if (n->local->path != NULL)
         text_f(out, " as %s", n->local->path);
+    if (n->level != LEVEL_NONE)
+        text_f(out, " on %s", loop_level_word[n->level]);
+    if (n->width > 0)
+        text_f(out, " %d", n->width);
 }
 
 static void print_for(Tree *t, const Node *n, const char *label)
@@ -272,7 +278,7 @@ static void print_store(Tree *t, const Node *n)
 {
     static const char *const sign[] = { "=", "+=", "max=", "min=" };
 
-    print_target(t, n->stream ? "stream " : "", n->out);
+    print_target(t, n->stream ? "stream " : n->atomic ? "atomic " : "", n->out);
     text_f(t->o.out, " %s ", sign[n->op]);
     print_expr(&t->o, n->value);
     for (int k = 0; k < n->nat; k++) {
@@ -315,7 +321,9 @@ static void print_node(Tree *t, const Node *n, const char *label)
         print_target(t, n->far ? "ahead far " : "ahead ", n->out);
         text_char(t->o.out, '\n');
         break;
-    case N_BARRIER: text_str(t->o.out, "barrier\n"); break;
+    case N_BARRIER:
+        text_str(t->o.out, n->level == LEVEL_BLOCK ? "barrier block\n" : "barrier\n");
+        break;
     case N_BUILD: print_build(t, n, label); break;
     case N_INSERT:
         text_f(t->o.out, "%s |= ", n->axis->name);

@@ -6,6 +6,7 @@
 #include "ir/ir_int.h"
 
 const char *const ir_stage[STAGE_COUNT] = { "coordinates", "positions", "loops" };
+const char ir_stage_threads[] = "threads";
 
 const OpInfo ir_op[OP_COUNT] = {
 #define OP(name, nargs, result, text, props) { #name, text, nargs, result, props },

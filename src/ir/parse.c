@@ -420,7 +420,10 @@ static Stage stage(Parser *s)
     for (int i = 0; i < STAGE_COUNT; i++)
         if (parse_take_word(s, ir_stage[i]))
             return (Stage)i;
-    parse_unexpected(s, "coordinates, positions or loops");
+    s->p->threads = parse_take_word(s, ir_stage_threads);
+    if (s->p->threads)
+        return STAGE_LOOPS;
+    parse_unexpected(s, "coordinates, positions, loops or threads");
 }
 
 /* "program" name "(" [size {"," size}] ")" ["stage" stage] */

@@ -396,8 +396,10 @@ bool parse_buffers(Parser *s)
                                                  : B_ARG;
     Type type;
 
-    if (kind == B_TEMP && s->p->stage != STAGE_COORDINATES && parse_take_word(s, "work"))
-        kind = B_WORK;
+    if (kind == B_TEMP && s->p->stage != STAGE_COORDINATES)
+        kind = parse_take_word(s, "work")     ? B_WORK
+               : parse_take_word(s, "shared") ? B_SHARED
+                                              : B_TEMP;
     if (!type_word(s, &type)) {
         if (kind != B_ARG)
             parse_unexpected(s, "a type: f16, bf16, f32, f64, i32 or i64");

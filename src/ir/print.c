@@ -277,7 +277,8 @@ static const Axis *root_of(const Axis *a)
 static const char *kind_word(BufKind k)
 {
     static const char *const word[] = {
-        [B_TEMP] = "temp ", [B_INOUT] = "inout ", [B_CONST] = "const ", [B_WORK] = "temp work "
+        [B_TEMP] = "temp ", [B_INOUT] = "inout ", [B_CONST] = "const ", [B_WORK] = "temp work ",
+        [B_SHARED] = "temp shared "
     };
 
     return k == B_ARG ? "" : word[k];
@@ -342,7 +343,7 @@ void print_head(Printer *o)
         text_f(o->out, i > 0 ? ", %s" : "%s", p->size[i]->name);
     text_char(o->out, ')');
     if (p->stage != STAGE_COORDINATES)
-        text_f(o->out, " stage %s", ir_stage[p->stage]);
+        text_f(o->out, " stage %s", p->threads ? ir_stage_threads : ir_stage[p->stage]);
     print_decls(o);
     text_char(o->out, '\n');
 }

@@ -271,6 +271,76 @@ JitModule *jit_get(Jit *jit, Err *err, const JitRequest *req, JitReport *report)
     return m;
 }
 
+typedef struct Stored { /* a blob on its way to or from the cache */
+    const JitBlob *blob;
+    Arena *to;
+    Bytes bytes;
+    bool found;
+} Stored;
+
+static void find_stored(Job *j, void *to)
+{
+    Stored *s = to;
+    Bytes b;
+
+    key_of_blob(j, s->blob);
+    dir_open_cache(j);
+    dir_find_own(j);
+    for (int i = 0; i < DIRS && !s->found; i++)
+        s->found = j->dir[i].fd >= 0 && entry_find(j, j->dir[i].fd, &b);
+    if (s->found)
+        s->bytes = (Bytes){ arena_copy(s->to, b.p, b.n + 1), b.n };
+}
+
+static void keep_stored(Job *j, void *from)
+{
+    Stored *s = from;
+
+    key_of_blob(j, s->blob);
+    dir_open_cache(j);
+    dir_sweep(j);
+    publish(j, s->bytes);
+}
+
+/* A cache that cannot be used is no failure. */
+static void run_stored(Jit *jit, Err *err, JobStep *step, Stored *s, JitReport *report)
+{
+    jmp_buf *trap = err->trap;
+    Job j;
+
+    memset(report, 0, sizeof *report);
+    job_enter(jit);
+    pthread_mutex_lock(&jit->building);
+    job_init(&j, jit, err, report);
+    job_run(&j, step, s);
+    memcpy(report->key, j.key, sizeof report->key);
+    job_end(&j);
+    pthread_mutex_unlock(&jit->building);
+    if (err->code == ST_NOMEM)
+        err_jump(err);
+    s->found = s->found && err->code == ST_OK;
+    err_clear(err);
+    err->trap = trap;
+}
+
+bool jit_find(Jit *jit, Err *err, const JitBlob *blob, Arena *to, Bytes *out, JitReport *report)
+{
+    Stored s = { .blob = blob, .to = to };
+
+    run_stored(jit, err, find_stored, &s, report);
+    report->how = s.found ? JIT_ON_DISK : JIT_FAILED;
+    *out = s.bytes;
+    return s.found;
+}
+
+void jit_keep(Jit *jit, Err *err, const JitBlob *blob, Bytes bytes, JitReport *report)
+{
+    Stored s = { .blob = blob, .bytes = bytes };
+
+    run_stored(jit, err, keep_stored, &s, report);
+    report->how = JIT_COMPILED;
+}
+
 void *jit_symbol(const JitModule *m, const char *name)
 {
     return m->jit->os->dlsym(m->jit->os, m->lib, name);

@@ -76,6 +76,17 @@ JitModule *jit_get(Jit *, Err *, const JitRequest *, JitReport *report);
 void *jit_symbol(const JitModule *, const char *name); /* NULL when it does not define it */
 void jit_release(JitModule *);                         /* once for each jit_get */
 
+/* jit.c: what another compiler than C's has made, as the driver of a device has: bytes that the
+ * caller loads.  They are entries of the same cache. */
+typedef struct JitBlob {
+    const char *source, *identity; /* what is compiled: a text, and all else about it */
+    const char *maker;             /* what compiles it: names and versions */
+} JitBlob;
+/* The bytes in `to`, whose Err is this one, or false: there are none, or they are damaged.  Throws
+ * ST_NOMEM alone. */
+bool jit_find(Jit *, Err *, const JitBlob *, Arena *to, Bytes *out, JitReport *);
+void jit_keep(Jit *, Err *, const JitBlob *, Bytes, JitReport *); /* or not: report->note says why */
+
 /* "compiled in 213 ms, key 5f0c..." in one line. */
 void jit_explain(const JitReport *, char *out, size_t size);
 /* True once, if the cache directory cannot be used: why, and the remedy. */

@@ -111,6 +111,7 @@ void config_read(Jit *);
 /* key.c */
 void key_make(Job *);
 bool key_has_compiler(Job *);
+void key_of_blob(Job *, const JitBlob *);
 void key_name(char out[JIT_KEY + 1], const uint8_t *program, const uint8_t *compiler);
 
 /* dir.c */

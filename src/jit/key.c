@@ -161,6 +161,22 @@ void key_name(char out[JIT_KEY + 1], const uint8_t *program, const uint8_t *comp
     put_hex(out + JIT_KEY / 2, compiler, JIT_KEY / 4);
 }
 
+void key_of_blob(Job *j, const JitBlob *b)
+{
+    Sha s;
+
+    sha_init(&s);
+    add_int(&s, JIT_FORMAT);
+    add_text(&s, "for a device");
+    add_text(&s, b->identity);
+    add_text(&s, b->source);
+    sha_end(&s, j->program);
+    sha_init(&s);
+    add_text(&s, b->maker);
+    sha_end(&s, j->compiler);
+    key_name(j->key, j->program, j->compiler);
+}
+
 void key_make(Job *j)
 {
     digest_program(j);

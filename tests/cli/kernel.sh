@@ -144,8 +144,8 @@ if [ "$(uname -m)" = x86_64 ]; then
 fi
 try "emit to a folder that is not there" 1 weft emit spmm.weft -o no/where
 err "cannot write no/where.c"
-try "emit for no target" 1 weft emit spmm.weft -t cuda
-err "there is no target cuda"
+try "emit for no target" 1 weft emit spmm.weft -t cude
+err "there is no target cude"
 try "emit of a built axis" 1 weft emit square.weft
 err "U is a built axis"
 none stdout

@@ -28,56 +28,60 @@ const Toolchain toolchains[] = {
       NULL,
       { "-O0", AVX2 NULL },
       AVX2_LANES,
-      5, false },
-    { "clang", "clang, which compiles faster", "clang", { "-O0", AVX2 NULL }, AVX2_LANES, 65, false },
+      5, NULL },
+    { "clang", "clang, which compiles faster", "clang", { "-O0", AVX2 NULL }, AVX2_LANES, 65, NULL },
     { "plain",
       "clang, no vectors but those that every CPU has",
       "clang",
       { "-O0", NULL },
       { 4, 2 },
-      10, false },
+      10, NULL },
     { "wide",
       "clang, AVX-512",
       "clang",
       { "-O0", "-mavx512f", "-mavx512vl", "-mavx512dq", "-mavx512bw", "-mfma", "-mf16c", NULL },
       { 16, 8 },
-      10, false },
+      10, NULL },
     { "fast",
       "optimized for this CPU",
       NULL,
       { "-O3", "-march=native", NULL },
       { NATIVE },
-      0, false },
-    { "scalar", "clang, no vectors", "clang", { "-O0", NULL }, { 1, 1 }, 5, false },
+      0, NULL },
+    { "scalar", "clang, no vectors", "clang", { "-O0", NULL }, { 1, 1 }, 5, NULL },
     { "halves",
       "clang, the lanes of AVX-512 in two registers of AVX2",
       "clang",
       { "-O0", "-Wno-psabi", "-DWEFT_HALVES", "-mavx2", "-mfma", NULL },
       { 16, 8 },
-      5, false },
+      5, NULL },
     { "warp",
       "clang, 32 lanes of every type: the lanes of c:warp",
       "clang",
       { "-O0", "-Wno-psabi", "-DWEFT_WARP=32", NULL },
       { 32, 32 },
-      10, false },
+      10, NULL },
     { .name = "device",
       .what = "an OpenCL device; PoCL is one",
       .lanes = { 32, 32 },
-      .device = true },
+      .device = &backend_opencl },
+    { .name = "cuda",
+      .what = "nvcc, and the interpreter of its machine code",
+      .lanes = { 32, 32 },
+      .device = &backend_sass },
     { "sanitize",
       "under sanitizers",
       NULL,
       { "-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", NULL },
       { 4, 2 },
-      0, false },
+      0, NULL },
     { "race",
       "under the thread sanitizer",
       NULL,
       { "-O1", "-fsanitize=thread", NULL },
       { 4, 2 },
-      0, false },
-    { NULL, NULL, NULL, { NULL }, { 0 }, 0, false },
+      0, NULL },
+    { NULL, NULL, NULL, { NULL }, { 0 }, 0, NULL },
 };
 
 const Toolchain *toolchain_find(const char *name)
@@ -189,8 +193,8 @@ bool toolchain_here(const Toolchain *t)
 {
     const char *argv[] = { compiler_of(t), "--version", NULL };
 
-    if (t->device)
-        return device_here();
+    if (t->device != NULL)
+        return t->device->is_here();
     return has_cpu(t) && run_compiler((char *const *)argv, "/dev/null") == 0;
 }
 
@@ -223,7 +227,7 @@ Batch batch_load(Arena *a, const Toolchain *t, const Subjects *all)
     char dir[] = "/tmp/weft-kernel-XXXXXX", source[64], lib[64], log[64];
     Batch b = { 0 };
 
-    if (t->device) {
+    if (t->device != NULL) {
         device_load(a, &b, all);
         return b;
     }

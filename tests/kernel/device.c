@@ -3,31 +3,13 @@
  *
  * The kernels of all subjects as one text for a device, and runs of them there: each array of a
  * subject is copied to the device before a phase and back after it, so that what follows a phase
- * sees what all of them do. */
-#include "dev/dev.h"
+ * sees what all of them do.  What a device is, backends know: opencl.c, sass.c. */
 #include "kernel/kernel_test.h"
-#include "unit/trap.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 32, THREADS = 16, GROUPS = 3 };
-
-static Dev *device; /* one for the whole process: opening takes a while */
-
-static Dev *open_device(Err *err)
-{
-    if (device == NULL)
-        device = dev_open_opencl(&os_libc, err);
-    return device;
-}
-
-bool device_here(void)
-{
-    Err err = { 0 };
-
-    return CATCH(&err, open_device(&err)) == ST_OK;
-}
+enum { LANES = 32, GROUPS = 3 };
 
 /* Products and sums round as the interpreter's do where data are not exact. */
 static const char apart[] = "\n#undef weft_fma_f32\n#undef weft_fma_f64\n"
@@ -66,8 +48,8 @@ static Text text_of(Arena *a, const Subjects *all, const char ***name, int *n)
 
     *n = 0;
     *name = NULL;
-    text_f(&t, "#define WEFT_LANES %d\n%s%s", LANES, emit_gpu_h,
-           planted < 0 ? "" : plants[planted].text);
+    text_f(&t, "#define WEFT_LANES %d\n#define WEFT_WARPS %d\n#define WEFT_RESIDENT 1\n%s%s", LANES,
+           all->device->warps, emit_gpu_h, planted < 0 ? "" : plants[planted].text);
     for (int i = 0; i < all->n; i++) {
         const EmitKernel *k = all->s[i].kernel;
 
@@ -92,30 +74,24 @@ void device_load(Arena *a, Batch *b, const Subjects *all)
 
     if (getenv("WEFT_TEST_KEEP") != NULL)
         file_write(a, "/tmp/weft-kernel.cl", t.s, t.n);
-    b->device = dev_build(open_device(a->err), a->err, t.s, name, n);
+    b->backend = all->device;
+    b->device = all->device->build(a, t.s, name, n);
 }
 
 void device_close(Batch *b)
 {
-    dev_module_free(b->device);
+    if (b->device != NULL)
+        b->backend->close(b->device);
     b->device = NULL;
 }
 
 typedef struct Launch {
+    const Backend *backend;
     const Subject *s;
     const EmitPhase *phase;
     int64_t n, units;
     const int64_t *part; /* by iteration; or NULL */
 } Launch;
-
-static void *put(const void *from, int64_t bytes)
-{
-    void *memory = dev_alloc(device, bytes);
-
-    if (memory != NULL && from != NULL)
-        dev_write(device, memory, from, bytes);
-    return memory;
-}
 
 static void *put_units(Launch *l)
 {
@@ -131,7 +107,7 @@ static void *put_units(Launch *l)
             begin[n++] = i;
     begin[n] = l->n;
     l->units = n;
-    memory = put(begin, (n + 1) * (int64_t)sizeof *begin);
+    memory = l->backend->put(begin, (n + 1) * (int64_t)sizeof *begin);
     free(begin);
     return memory;
 }
@@ -139,10 +115,12 @@ static void *put_units(Launch *l)
 static int64_t launch(const Batch *b, const Launch *l, int phase, void **memory, int narray,
                       const int64_t *size, int nsize)
 {
-    int64_t threads = l->phase->lanes ? LANES : THREADS, callers = l->phase->lanes ? 1 : THREADS;
+    const Backend *d = b->backend;
+    int64_t threads = l->phase->lanes ? LANES * d->warps : d->threads;
+    int64_t callers = l->phase->lanes ? d->warps : d->threads;
     uint32_t fault = UINT32_MAX;
-    void *scratch = put(NULL, l->phase->work * callers * GROUPS + 64),
-         *fault_at = put(&fault, sizeof fault), *unit = memory[narray];
+    void *scratch = d->put(NULL, l->phase->work * callers * GROUPS + 64),
+         *fault_at = d->put(&fault, sizeof fault);
     DevArg *arg = calloc((size_t)narray + 4, sizeof *arg);
     int64_t *value = calloc((size_t)nsize + 5, sizeof *value);
     int n = 0;
@@ -151,7 +129,7 @@ static int64_t launch(const Batch *b, const Launch *l, int phase, void **memory,
     for (int i = 0; i < narray; i++)
         if (l->s->kernel->array[i]->kind != B_CONST)
             arg[n++].memory = memory[i];
-    arg[n++].memory = unit;
+    arg[n++].memory = memory[narray];
     arg[n++].memory = scratch;
     arg[n++].memory = fault_at;
     memcpy(value, size, (size_t)nsize * sizeof *value);
@@ -161,10 +139,10 @@ static int64_t launch(const Batch *b, const Launch *l, int phase, void **memory,
     value[nsize + 4] = l->phase->work;
     arg[n].value = value;
     arg[n++].bytes = (nsize + 5) * (int64_t)sizeof *value;
-    ran = dev_launch(b->device, l->s->first + phase, arg, n, GROUPS, threads) &&
-          dev_read(device, fault_at, &fault, sizeof fault);
-    dev_free(device, scratch);
-    dev_free(device, fault_at);
+    ran = d->launch(b->device, l->s->first + phase, arg, n, GROUPS, threads) &&
+          d->get(fault_at, &fault, sizeof fault);
+    d->drop(scratch);
+    d->drop(fault_at);
     free(arg);
     free(value);
     return !ran ? -1 : fault == UINT32_MAX ? 0 : (int64_t)(fault & 0xff);
@@ -174,20 +152,22 @@ int64_t device_phase(const Batch *b, const Subject *s, int i, int64_t n, const i
                      const Array *array, const int64_t *size)
 {
     const EmitKernel *k = s->kernel;
-    Launch l = { s, &k->phase[i], n, 0, part };
+    Launch l = { b->backend, s, &k->phase[i], n, 0, part };
     void **memory = calloc((size_t)k->narray + 1, sizeof *memory);
     int64_t fault;
 
     for (int j = 0; j < k->narray; j++)
         if (k->array[j]->kind != B_CONST)
-            memory[j] = put(array[j].data, array[j].n * ir_type[array[j].type].bytes);
+            memory[j] = b->backend->put(array[j].data,
+                                        array[j].n * ir_type[array[j].type].bytes);
     memory[k->narray] = put_units(&l);
     fault = l.units > 0 ? launch(b, &l, i, memory, k->narray, size, s->prog->nsize + k->ncount) : 0;
     for (int j = 0; j < k->narray; j++)
         if (memory[j] != NULL && array[j].data != NULL)
-            dev_read(device, memory[j], array[j].data, array[j].n * ir_type[array[j].type].bytes);
+            b->backend->get(memory[j], array[j].data, array[j].n * ir_type[array[j].type].bytes);
     for (int j = 0; j <= k->narray; j++)
-        dev_free(device, memory[j]);
+        if (memory[j] != NULL)
+            b->backend->drop(memory[j]);
     free(memory);
     return fault;
 }

@@ -449,6 +449,8 @@ static const char *check_result(Exec *x, int64_t fault)
 {
     const Subject *s = x->s;
 
+    if (fault < 0)
+        return wrong(x, "the device refuses, or finds an error");
     if ((fault != 0) != (s->status == ST_RUN))
         return wrong(x, "the kernel says %lld (%s), the interpreter: %.200s", (long long)fault,
                      loop_fault((Fault)fault), s->status == ST_RUN ? s->error : "no error");

@@ -6,6 +6,7 @@
 #ifndef WEFT_KERNEL_TEST_H
 #define WEFT_KERNEL_TEST_H
 
+#include "dev/dev.h"
 #include "emit/emit.h"
 #include "lower/lower.h"
 #include "random/random.h"
@@ -59,7 +60,7 @@ typedef struct Subject { /* a program with its arrays, and what becomes of it */
 
 typedef struct Subjects {
     VectorUnit unit; /* its registers: as each subject draws them */
-    bool device;     /* lanes are threads */
+    const struct Backend *device; /* lanes are threads; or NULL */
     Rewrite *plant; /* a defect, for all expressions; or NULL */
     Subject *s;
     int n, cap;
@@ -85,7 +86,7 @@ typedef struct Toolchain {
     const char *flag[8]; /* ends in NULL */
     int lanes[2];        /* of f32 and f64; see toolchain_unit */
     int share;           /* random programs of the suite, in hundredths of test_scale(10000) */
-    bool device;         /* kernels run on an OpenCL device */
+    const struct Backend *device; /* kernels run there; or NULL */
 } Toolchain;
 extern const Toolchain toolchains[];                  /* ends in a NULL name */
 const Toolchain *toolchain_find(const char *name); /* NULL: none */
@@ -94,14 +95,29 @@ bool toolchain_here(const Toolchain *);            /* the CPU and the compiler a
 
 typedef struct Batch {
     void *lib;
-    struct DevModule *device; /* or NULL */
+    const struct Backend *backend;
+    void *device; /* a module of it; or NULL */
     char message[4000]; /* of the compiler: what it has to say is a failure */
 } Batch;
 Batch batch_load(Arena *, const Toolchain *, const Subjects *);
 void batch_close(Batch *);
 
-/* device.c: kernels on an OpenCL device. */
-bool device_here(void);
+/* Devices that kernels run on, and their memory: opencl.c, sass.c. */
+typedef struct Backend {
+    const Dialect *dialect;
+    int warps, threads; /* of a group: where warps take units, where threads do */
+    bool (*is_here)(void);
+    void *(*build)(Arena *, const char *text, const char *const *kernel, int n); /* throws */
+    void (*close)(void *module);
+    void *(*put)(const void *from, int64_t bytes); /* from NULL: any content */
+    bool (*get)(void *memory, void *to, int64_t bytes);
+    void (*drop)(void *memory);
+    bool (*launch)(void *module, int kernel, const DevArg *, int narg, int64_t groups,
+                   int64_t threads);
+} Backend;
+extern const Backend backend_opencl, backend_sass;
+
+/* device.c: kernels on one of them. */
 const char *device_plant(int i); /* defect i for the texts to come: its name; NULL: there is none */
 void device_load(Arena *, Batch *, const Subjects *); /* throws */
 void device_close(Batch *);

@@ -21,7 +21,7 @@ static const char usage[] =
     "weft_kernel variants FILE...          the same for every target of the suite\n"
     "weft_kernel emitted SHARE FILE...     what `weft emit` prints, compiled alone: one of SHARE\n"
     "                                      combinations with formats and schedules\n"
-    "weft_kernel plants N SEED [NAME]      planted defects of the prelude of devices are found\n"
+    "weft_kernel plants N SEED TARGET [NAME]   planted defects of the prelude of devices are found\n"
     "weft_kernel selftest                  planted defects are found\n"
     "targets:\n";
 
@@ -264,9 +264,9 @@ static void run_defects(Tally *t, const Toolchain *target)
 
 /* Each defect of the prelude of devices has to be found by a run of some programs; NAME: that one
  * alone, whose failures count as those of any run. */
-static void run_plants(Tally *t, const char *only, int64_t n, uint64_t seed)
+static void run_plants(Tally *t, const Toolchain *target, const char *only, int64_t n,
+                       uint64_t seed)
 {
-    const Toolchain *target = toolchain_find("device");
     const char *name;
 
     for (int i = 0; (name = device_plant(i)) != NULL; i++) {
@@ -321,8 +321,8 @@ static bool dispatch(Tally *t, int argc, char **argv)
         run_variants(t, argv + 2, argc - 2);
     } else if (strcmp(mode, "emitted") == 0 && argc > 3) {
         run_emitted(t, (int)number(argc, argv, 2, 1), argv + 3, argc - 3);
-    } else if (strcmp(mode, "plants") == 0) {
-        run_plants(t, argc > 4 ? argv[4] : NULL, number(argc, argv, 2, 20),
+    } else if (strcmp(mode, "plants") == 0 && target != NULL && target->device != NULL) {
+        run_plants(t, target, argc > 5 ? argv[5] : NULL, number(argc, argv, 2, 20),
                    (uint64_t)number(argc, argv, 3, (int64_t)test_seed()));
     } else if (strcmp(mode, "selftest") == 0) {
         run_defects(t, toolchain_find("cc"));
@@ -335,6 +335,13 @@ static bool dispatch(Tally *t, int argc, char **argv)
     return true;
 }
 
+static bool is_missing(const char *target)
+{
+    const Toolchain *t = toolchain_find(target);
+
+    return t != NULL && t->device != NULL && !t->device->is_here();
+}
+
 int main(int argc, char **argv)
 {
     Tally t = { 0 };
@@ -344,9 +351,8 @@ int main(int argc, char **argv)
         show((uint64_t)number(argc, argv, 2, 1));
         return 0;
     }
-    if (argc > 4 && strcmp(argv[1], "run") == 0 && strcmp(argv[4], "device") == 0 &&
-        !device_here()) {
-        printf("skipped: kernels on a device: OpenCL has none here\n0 passed, 0 failed\n");
+    if (argc > 4 && strcmp(argv[1], "run") == 0 && is_missing(argv[4])) {
+        printf("skipped: kernels on a device: there is no %s here\n0 passed, 0 failed\n", argv[4]);
         return 0;
     }
     if (!dispatch(&t, argc, argv))

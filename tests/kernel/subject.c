@@ -141,10 +141,10 @@ static void lower(Arena *a, Subject *s, const Subjects *all, const char *prefix)
 
         k->phase[i] = loop_rewrite(s->prog, k->phase[i], all->plant, NULL, &memo);
     }
-    for (int i = 0; i < k->n && all->device; i++)
+    for (int i = 0; i < k->n && all->device != NULL; i++)
         if (loop_builds(k->phase[i]) != NULL)
             ir_throw(s->prog, ST_LIMIT, "%s is a built axis", loop_builds(k->phase[i])->name);
-    s->kernel = emit_functions_cut(&t, all->device ? &emit_dialect_opencl : &emit_dialect_c, s->prog, k->phase, k->n, prefix,
+    s->kernel = emit_functions_cut(&t, all->device ? all->device->dialect : &emit_dialect_c, s->prog, k->phase, k->n, prefix,
                                    lines[s->seed % 6]);
     s->source = t.s;
 }

@@ -45,7 +45,7 @@ static Buf *begins(const Tiles *t, const Node *n)
     Expr *size;
 
     if (s == NULL || s->kind != N_STORE || s->op != A_SET || s->out->op != OP_cell ||
-        s->out->buf->kind != B_WORK || s->out->arg[0] != loop_use(t->s->p, n->local))
+        !loop_is_work(s->out->buf) || s->out->arg[0] != loop_use(t->s->p, n->local))
         return NULL;
     size = s->out->buf->full[0]->size;
     return n->lo->i == 0 && n->hi == size ? s->out->buf : NULL;

@@ -85,7 +85,7 @@ static bool sets(const Node *n, const Buf *b)
  * iteration may begin anew in each. */
 static bool goes_on(const Node *loop, const Buf *b)
 {
-    return is_open(loop) && !(b->kind == B_WORK && sets(loop, b));
+    return is_open(loop) && !(loop_is_work(b) && sets(loop, b));
 }
 
 /* Whether the store adds to an element that other iterations add to as well. */
@@ -120,7 +120,7 @@ static int find_buf(const Sums *s, const Buf *b)
 static Buf *error_array(Prog *p, const Buf *b)
 {
     Buf t = { .type = b->type,
-              .kind = b->kind == B_WORK ? B_WORK : B_TEMP,
+              .kind = loop_is_work(b) ? b->kind : B_TEMP,
               .written = true,
               .nslot = b->nslot,
               .nfull = b->nfull,
@@ -134,7 +134,7 @@ static Buf *error_array(Prog *p, const Buf *b)
 
 static bool is_whole(const Sums *s, const Buf *b)
 {
-    bool whole = !loop_is_own(b) || b->kind == B_WORK;
+    bool whole = !loop_is_own(b) || loop_is_work(b);
 
     for (int i = 0; i < s->nwhole && !whole; i++)
         whole = s->whole[i] == b;
@@ -371,7 +371,7 @@ static Node *everywhere(const Sums *s, const Added *a, bool add)
                      : store(p, a->err->name, A_SET, err, ir_real(p, 0.0)));
     phase = lower_with_body(p,
                             &(Node){ .kind = N_FOR,
-                                     .how = a->buf->kind == B_WORK ? FOR_SERIAL : FOR_PARALLEL,
+                                     .how = loop_is_work(a->buf) ? FOR_SERIAL : FOR_PARALLEL,
                                      .label = a->err->name,
                                      .local = x,
                                      .lo = ir_int(p, 0),
@@ -386,7 +386,7 @@ static void put_work(Sums *s, const Node *loop, const Nest *nest, bool add, Node
 {
     for (int i = 0; i < s->n && loop->kind == N_FOR; i++) {
         const Buf *b = s->added[i].buf;
-        bool outermost = b->kind == B_WORK && loop_writes(loop, b) && goes_on(loop, b);
+        bool outermost = loop_is_work(b) && loop_writes(loop, b) && goes_on(loop, b);
 
         for (const Nest *n = nest; n != NULL && outermost; n = n->outer)
             outermost = !goes_on(n->loop, b);
@@ -432,7 +432,7 @@ static Node *rewrite(Sums *s, const Node *n, const Nest *outer, int open, int ve
 
 static bool has_phases(const Added *a)
 {
-    return a->here && a->buf->kind != B_WORK;
+    return a->here && !loop_is_work(a->buf);
 }
 
 static void compensate(Sums *s, Node *phase, NodeList *out)

@@ -91,7 +91,7 @@ static bool is_own_index(Cut *c, Expr *index)
 /* Whether an iteration has the element for itself, so that rows can be cut around it. */
 static bool is_own(Cut *c, Expr *out)
 {
-    bool own = out->buf->kind == B_WORK;
+    bool own = loop_is_work(out->buf);
 
     for (int d = 0; d < out->nargs && !own; d++)
         own = is_own_index(c, out->arg[d]);
@@ -156,7 +156,7 @@ static void note_own(Cut *c, const Buf *b)
         i++;
     if (i == IR_MAX_RANK)
         c->no = "it writes too many arrays to be cut";
-    else if (b->kind != B_WORK)
+    else if (!loop_is_work(b))
         c->own[i] = b, c->nown += i == c->nown;
 }
 

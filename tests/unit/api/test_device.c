@@ -5,6 +5,9 @@
  * leak and race in ways that are not ours; tests/kernel/device.c compares many programs. */
 #include "unit/kernel_bed.h"
 
+#include "dev/dev.h"
+#include "weft_device.h"
+
 static bool open_device(const char *text)
 {
     if (getenv("WEFT_TEST_DEVICE") == NULL)
@@ -83,6 +86,24 @@ TEST(a_target_is_that_of_later_kernels)
     check_floats("C", product, 6);
     weft_kernel_free(kernel); /* before the arguments that have a plan for it */
     OK(weft_kernel_run(here, args));
+    close_prog();
+}
+
+TEST(kernels_work_in_place_on_memory_of_the_device)
+{
+    float got[6] = { 0 };
+    weft_tensor t = { NULL, WEFT_F32, 2, SHAPE(3, 2), NULL };
+
+    if (!open_device(spmm))
+        return;
+    t.data = dev_alloc(ctx->dev, sizeof got);
+    bind_csr();
+    OK(weft_args_device(args, "C", &t));
+    OK(weft_kernel_run(kernel, args));
+    CHECK(dev_read(ctx->dev, t.data, got, sizeof got));
+    for (int i = 0; i < 6; i++)
+        CHECK(got[i] == product[i]);
+    dev_free(ctx->dev, t.data);
     close_prog();
 }
 

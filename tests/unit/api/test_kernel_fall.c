@@ -183,7 +183,7 @@ TEST(wrong_calls_are_refused)
     CHECK_EQ(weft_prog_emit(NULL, "c", WEFT_SOURCE, &text), WEFT_E_ARG);
     BAD(weft_prog_emit(prog, NULL, WEFT_SOURCE, &text), WEFT_E_ARG, "the target is NULL");
     BAD(weft_prog_emit(prog, "c", WEFT_SOURCE, NULL), WEFT_E_ARG, "out is NULL");
-    BAD(weft_prog_emit(prog, "cuda", WEFT_SOURCE, &text), WEFT_E_ARG, "there is no target cuda");
+    BAD(weft_prog_emit(prog, "cude", WEFT_SOURCE, &text), WEFT_E_ARG, "there is no target cude");
     BAD(weft_prog_emit(prog, "c:mmx", WEFT_SOURCE, &text), WEFT_E_ARG, "avx2");
     BAD(weft_prog_emit(prog, "c", (weft_part)7, &text), WEFT_E_ARG, "no part 7");
     CHECK_EQ(weft_cache_dir(NULL, &text), WEFT_E_ARG);
