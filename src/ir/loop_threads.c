@@ -132,8 +132,6 @@ static void check_barrier(const Threads *t, const Node *n)
 {
     if (n->level == LEVEL_BLOCK && !t->meet.warps)
         refuse(t, "`barrier block` in a phase that is not on block; write `barrier`");
-    if (loop_level(t->meet.phase) == LEVEL_THREAD)
-        refuse(t, "a barrier in a phase on thread, where nobody else comes to it; leave it out");
     if (t->meet.vector != NULL || t->meet.thread != NULL || n->level == LEVEL_BLOCK)
         check_together(t, "a barrier");
 }
@@ -223,6 +221,15 @@ static void walk(Threads *t, Node *const *n, int count, AccessList *s)
     }
 }
 
+static void refuse_barriers(Threads *t, const Node *n)
+{
+    t->node = n;
+    if (n->kind == N_BARRIER)
+        refuse(t, "a barrier in a phase on thread, where nobody else comes to it; leave it out");
+    for (int i = 0; i < n->nbody; i++)
+        refuse_barriers(t, n->body[i]);
+}
+
 void loop_check_threads(Prog *p)
 {
     for (int i = 0; i < p->nphase; i++) {
@@ -230,6 +237,9 @@ void loop_check_threads(Prog *p)
         AccessList s = { 0 };
 
         t.tainted = arena_array(p->arena, p->nlocal, sizeof *t.tainted);
-        walk(&t, &p->phase[i], 1, &s);
+        if (loop_level(p->phase[i]) == LEVEL_THREAD)
+            refuse_barriers(&t, p->phase[i]);
+        else
+            walk(&t, &p->phase[i], 1, &s);
     }
 }
