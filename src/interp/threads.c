@@ -144,6 +144,10 @@ void threads_read(Threads *t, Run *x, Marks *m, const PlaceOf *at)
         return;
     if (is_race(t, &m->stored))
         fail(t, x, "reads", &m->stored, "stores to", at);
+    if (m->stored.what != NULL && m->stored.met > t->met) /* by a warp that ran before this one */
+        interp_fail(x, "race: element %lld of %s is read in %s and stored to in %s, behind a later "
+                    "barrier, by another warp", (long long)at->element, at->array, x->what,
+                    m->stored.what);
     if (!is_race(t, &m->read)) {
         m->read = touch(t, x->what);
         return;

@@ -57,9 +57,12 @@ typedef struct Barriers {
     int n, refused; /* by the checker; and of these, */
     int raced;      /* so many as the interpreter found a race without */
 } Barriers;
+Finding trial_tree(const Trial *); /* a tree of stage loops with its barriers */
 Finding trial_barriers(const Trial *, Barriers *);
 /* The random program of a seed; its gradient, or false when it has none. */
 Trial trial_random(Arena *, uint64_t seed);
+/* shapes.c: a random tree for warps or blocks. */
+Trial trial_shape(Arena *, uint64_t seed);
 bool trial_gradient(const Trial *, Trial *out);
 
 #endif

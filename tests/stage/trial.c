@@ -77,7 +77,7 @@ static void compare(Run *r, const Prog *q, const Env *got)
         const Buf *b = r->t->prog->buf[i], *c = ir_find_buf(q, b->name);
         const Array *y = &r->want->buf[i], *x = c == NULL ? NULL : &got->buf[c->id];
 
-        if (!b->written || b->kind == B_TEMP)
+        if (!b->written || b->kind == B_TEMP || loop_is_work(b))
             continue;
         if (x == NULL || x->n != y->n || x->type != y->type) {
             fail(r, "%s has another length or type", b->name);
@@ -340,15 +340,48 @@ static bool without_barrier(Run *r, const Prog *of, int n, Barriers *sum)
     return true;
 }
 
-static void barriers(Run *r, Barriers *sum)
+/* The program as threads run it: a tree gets its barriers, any other one all passes. */
+static Prog *threads_of(Run *r)
 {
     Prog *p = ir_copy(r->a, r->t->prog);
-    Kernel k = { .p = p };
+    Kernel k = { .p = p, .phase = (Node **)p->phase, .n = p->nphase };
     Target target;
     Aim aim = aim_of(r, &target);
 
-    for (const Pass *s = api_pass; s->name != NULL; s++)
-        api_run_pass(s, &k, &aim);
+    if (p->stage == STAGE_LOOPS)
+        lower_barriers(&k);
+    else
+        for (const Pass *s = api_pass; s->name != NULL; s++)
+            api_run_pass(s, &k, &aim);
+    return p;
+}
+
+/* The barriers of a tree: all together they are enough. */
+static void tree(Run *r)
+{
+    Prog *p = threads_of(r);
+    const char *race;
+
+    r->f.after = "barriers";
+    check_run(r, p, check_text(r, p, PLANT_NONE));
+    race = race_of(r, p);
+    if (race != NULL)
+        fail(r, "%s", race);
+}
+
+Finding trial_tree(const Trial *t)
+{
+    Run r = { .t = t, .a = t->arena };
+
+    if (start(&r))
+        end(&r, CATCH(t->arena->err, tree(&r)));
+    return r.f;
+}
+
+static void barriers(Run *r, Barriers *sum)
+{
+    Prog *p = threads_of(r);
+
     for (int i = 0; r->f.bad == NULL && without_barrier(r, p, i, sum); i++)
         ;
 }
