@@ -69,7 +69,18 @@ static const char *index_text(Gen *g)
         return v->name;
     if (2 * v->most < ELEMENTS && rng_p(g->r, 30))
         return words(g, "%s * 2", v->name);
-    return words(g, "%s + %d", v->name, rng_int(g->r, 0, ELEMENTS - 1 - v->most));
+    return words(g, "%s + %d", v->name,
+                 rng_int(g->r, 0, rng_p(g->r, 50) && v->most < 60 ? 3 : ELEMENTS - 1 - v->most));
+}
+
+/* What an index of lanes has besides: a constant, or the variable of a loop around. */
+static const char *shift_text(Gen *g, int most)
+{
+    const LoopVar *v = &g->var[g->nvar > 1 ? rng_int(g->r, 0, g->nvar - 2) : 0];
+
+    if (g->nvar > 1 && v->most <= most && rng_p(g->r, 50))
+        return v->name;
+    return words(g, "%d", rng_int(g->r, 0, rng_p(g->r, 50) && most > 3 ? 3 : most));
 }
 
 /* Of the array that is written here. */
@@ -114,22 +125,24 @@ static void put_var(Gen *g, const char *letter, int most)
 static void put_dealt(Gen *g, bool vector, int depth)
 {
     Gen outer = *g;
-    int most = g->region ? 16 : rng_p(g->r, 50) ? 32 : rng_int(g->r, 1, 48), lo = 0;
+    int most = g->region ? 16 : rng_p(g->r, 50) ? 32 : rng_int(g->r, 1, 48);
+    const char *lo = "0";
     int by = rng_p(g->r, 25) ? 2 << rng_int(g->r, 0, 1) : 1;
     const char *head = vector ? "vector " : "", *tail = " on thread";
 
     if (g->own < 0)
         g->own = rng_int(g->r, 0, ARRAYS - 1);
     if (!g->region && rng_p(g->r, 20))
-        lo = rng_int(g->r, 0, most - 1);
+        lo = g->nvar > 0 && rng_p(g->r, 50) ? g->var[g->nvar - 1].name
+                                            : words(g, "%d", rng_int(g->r, 0, most - 1));
     if (vector && by > 1)
         tail = words(g, " step %d by %d packed", g->lanes, by);
     else if (vector)
         tail = words(g, " step %d", g->lanes);
     put_var(g, vector ? "k" : "e", most - 1);
-    line(g, "%sfor %s in %d..%d%s", head, g->var[g->nvar - 1].name, lo, most, tail);
+    line(g, "%sfor %s in %s..%d%s", head, g->var[g->nvar - 1].name, lo, most, tail);
     g->at = words(g, "%s + %s", g->var[g->nvar - 1].name,
-                  outer.region ? outer.at : words(g, "%d", rng_int(g->r, 0, ELEMENTS - most)));
+                  outer.region ? outer.at : shift_text(g, ELEMENTS - most));
     g->region = false;
     g->vector = true;
     g->indent++;
