@@ -400,6 +400,12 @@ static void touch_locals(Tree *t, const Node *n)
         touch_locals(t, n->body[i]);
 }
 
+static void touch_init(Tree *t, const Buf *b)
+{
+    for (int d = 0; b->init_at != NULL && d < loop_rank(b, STAGE_POSITIONS); d++)
+        loop_use(t->o.p, b->init_at[d]);
+}
+
 void loop_print(Text *out, Prog *p)
 {
     Tree t = { .o = { .out = out, .p = p } };
@@ -410,6 +416,10 @@ void loop_print(Text *out, Prog *p)
     for (int i = 0; i < p->nphase; i++)
         touch_locals(&t, p->phase[i]);
     array = loop_arrays(p, &n);
+    for (int i = 0; i < p->nbuf; i++)
+        touch_init(&t, p->buf[i]);
+    for (int i = 0; i < n; i++)
+        touch_init(&t, array[i]);
     t.o.let = arena_array(p->arena, p->nexpr, sizeof *t.o.let);
     t.u = (Uses){ .count = arena_array(p->arena, p->nexpr, sizeof *t.u.count),
                   .order = arena_array(p->arena, p->nexpr, sizeof *t.u.order) };

@@ -64,6 +64,7 @@ static void run(const char *spec, weft_conv_in *at, weft_conv_out *d)
     OK(weft_conv_new(ctx, spec, &conv));
     OK(weft_conv_forward(conv, edges, at, z));
     OK(weft_conv_backward(conv, edges, at, at->x, d));
+    close_prog();
 }
 
 static void fill_all(void)
