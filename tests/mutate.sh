@@ -4,7 +4,7 @@
 #
 # tests/mutate.sh [N [SEED]]: do the tests notice a slip?  Draws N mutants (60) of the compiler by
 # tests/mutate.c, with five operators: a condition negated, < for <=, a statement dropped,
-# operands swapped, a constant changed.  Each mutant meets golden and the suites of its folder, then
+# operands swapped, a constant changed.  Each mutant meets golden and all unit tests of its folder, then
 # stage, sched and kernel at 1 % and at 10 %, until one fails: most are killed within seconds.  Only
 # those that survive meet the other suites of `make test`, when all mutants have had their first turn.
 # Ends with the score and fails when less than 95 % of the mutants are killed.  Those that
@@ -31,14 +31,14 @@ export WEFT_LIMIT_MB=6000 # a loop that never ends may fill the memory before it
 
 # suites FOLDER: those of the folder, and the common ones, cheapest first.  SUITE@1 runs at 1 %.
 suites() {
-    echo golden
+    echo golden "unit/$1/"
     case $1 in
-    lower) echo unit/lower/ unit/test_stages ;;
-    sched) echo unit/sched/ unit/test_kernel_schedule ;;
-    emit) echo unit/test_export unit/test_emit_plan unit/test_kernel_functions ;;
-    jit) echo unit/test_jit jit@1 jit ;;
-    format) echo unit/test_layout unit/test_pack unit/test_format kernel/formats ;;
-    grad) echo unit/test_grad grad@1 grad ;;
+    lower) echo unit/test_stages ;;
+    sched) echo unit/test_kernel_schedule ;;
+    emit) echo unit/test_export ;;
+    jit) echo jit@1 jit ;;
+    format) echo unit/test_layout kernel/formats ;;
+    grad) echo grad@1 grad ;;
     esac
     [ "$1" = jit ] || echo stage@1 sched@1
     echo kernel@1
@@ -135,7 +135,7 @@ run() {
     case $2 in *jit* | *fail | cli/*) path=$PATH ;; esac
     tree=$(tree_of "$2")
     [ "$tree" = release ] || scale=2
-    case $2 in *@*) scale=${2#*@} ;; esac
+    case $2 in *@*) scale=${2#*@} ;; unit/*) scale=100 ;; esac
     link "$1" "$tree" "$(program_of "$2")" || return 200
     mkdir -p "$at/tmp" "$at/cache"
     p=$at/$tree PATH=$path HOME=$at TMPDIR=$at/tmp WEFT_CACHE_DIR=$at/cache WEFT_TEST_SEED=1 \
