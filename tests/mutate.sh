@@ -90,7 +90,7 @@ tree_of() { case $1 in asan/*) echo asan ;; *) echo release ;; esac; }
 objects() { find "build/$1/CMakeFiles/$2.dir" -name '*.o' | sort; }
 name_of() { echo "${1//\//-}"; } # of the files of a suite
 
-# compile ID TREE: the mutant in build/mutate/ID; false when it is no C.
+# compile ID TREE [FLAG]: the mutant in build/mutate/ID; false when it is no C.
 compile() {
     local at=$work/$1/$2 file flags
     [ ! -f "$work/$1/file" ] || [ -f "$at/mutant.o" ] && return
@@ -99,7 +99,7 @@ compile() {
     flags=$(sed -n 's/^C_[A-Z]* = //p' "build/$2/CMakeFiles/weft_objects.dir/flags.make" |
         tr '\n' ' ')
     # Types have to fit: a pointer for a number is no slip that a compiler lets pass.
-    eval "cc $flags -Wno-error -Werror=int-conversion -Werror=incompatible-pointer-types \
+    eval "cc $flags ${3:-} -Wno-error -Werror=int-conversion -Werror=incompatible-pointer-types \
         -iquote \"$(dirname "$file")\" -c \"$work/$1/$(basename "$file")\" -o \"$at/mutant.o\"" \
         >"$at/compile.log" 2>&1
 }
@@ -180,9 +180,9 @@ choose() {
     rm -rf "${work:?}/$1"
     mkdir -p "$work/$1"
     echo "$2" >"$work/$1/file"
-    "$work/engine" apply "$2" "$3" >"$copy" && compile "$1" release && return
+    "$work/engine" apply "$2" "$3" >"$copy" && compile "$1" release -fsyntax-only && return
     cp "$2" "$copy"
-    compile "$1" release || { echo "$2 does not compile: $work/$1/release/compile.log" >&2; exit 1; }
+    compile "$1" release -fsyntax-only || { echo "$2 does not compile: $work/$1/release/compile.log" >&2; exit 1; }
     return 1
 }
 
