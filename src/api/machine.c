@@ -238,6 +238,30 @@ static double time_probe(Probe *p, int probe, int team)
     return best;
 }
 
+/* A shift and an exclusive or take a cycle each, on every CPU of these years, and each of them waits
+ * for the one before. */
+static double measure_clock(Probe *p)
+{
+    enum { ROUNDS = 100000, CYCLES = 6 };
+    const Os *os = p->ctx->os;
+    int64_t best = INT64_MAX;
+
+    for (int i = 0; i < MOST_TRIES; i++) {
+        int64_t begin = os->clock(os, CLOCK_MONOTONIC), took;
+        uint64_t x = (uint64_t)begin | 1;
+
+        for (int k = 0; k < ROUNDS; k++) {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+        }
+        p->sink[0] = (float)(x & 1);
+        took = os->clock(os, CLOCK_MONOTONIC) - begin + 1;
+        best = took < best ? took : best;
+    }
+    return (double)ROUNDS * CYCLES / (double)best;
+}
+
 static double measure_fma(Probe *p, int probe, int team)
 {
     int64_t lanes = lanes_of(&p->target->unit, probe == FMA_F64 ? T_f64 : T_f32);
@@ -315,6 +339,7 @@ static void measure_team(Probe *p, Machine *m, int team)
     const int64_t set[COST_LEVELS] = { m->cache[0] / 2 * threads, m->cache[1] / 2 * threads,
                                        m->cache[2] / 4, memory };
 
+    m->clock[team] = measure_clock(p);
     m->fma[0][team] = measure_fma(p, FMA_F32, team);
     m->fma[1][team] = measure_fma(p, FMA_F64, team);
     for (int c = 0; c < COST_CALLS; c++)

@@ -52,6 +52,7 @@ typedef struct Machine {
     int threads;                         /* of COST_ALL */
     bool measured;                       /* else guessed */
     int64_t cache[COST_LEVELS - 1];      /* bytes: L1 and L2 of a core, L3 of all */
+    double clock[COST_THREADS];          /* GHz */
     double fma[2][COST_THREADS];         /* GFLOP/s: f32, f64 */
     double call[COST_CALLS][2][COST_THREADS]; /* 1e9 results a second, as kernels compute them: in
                                                * lanes where these exist, else one by one */
@@ -96,6 +97,7 @@ typedef struct CostShape {
     double calls[COST_CALLS][2]; /* results of functions and divisions */
     double read, written; /* compulsory bytes: every array once, an inout twice */
     double loads, stores; /* bytes that pass the load and the store ports */
+    double turned;        /* elements whose neighbours are of the same iteration: rows of a few */
     double chunk;         /* largest share of the work that has to be done by one thread */
     double straight[2], straight_loads; /* flops and loads of what has no gathered row of its own */
     double rows;          /* loops that are begun whose length only the data tell */
@@ -119,7 +121,8 @@ typedef struct Cost {
 } Cost;
 Cost cost_estimate(const CostShape *, const Machine *, int threads);
 double cost_calls(const CostShape *, const Machine *, int threads); /* functions, and `other` */
-/* loops.c: of loops that are begun whose length only the data tell, each so many times. */
+/* loops.c: of elements that are exchanged between rows and lanes; of loops that are begun whose length only the data tell, each so many times. */
+double cost_turned(const CostShape *, const Machine *, int threads);
 double cost_rows(const CostShape *, const Machine *, double passes, int threads);
 
 /* loops.c: seconds of one arrangement of the loops, to choose among several. */

@@ -20,6 +20,9 @@
 #define SINGLE 1
 #define ALONE 8
 #define ROW 16
+/* Of an element that is exchanged between rows and lanes: as many shuffles as halvings of a register, of
+ * all its lanes at once. */
+#define TURN 0.22
 /* What of the peak a tile of registers reaches. */
 #define REACHED 0.7
 /* What of the shorter of the two, instructions and waiting, is not hidden behind the other; what of
@@ -44,11 +47,19 @@ static double cycle(const Machine *m, const CostLoops *l)
     return 2 * lanes * each / (cost_fma(m, T_f32, 1) * GIGA);
 }
 
+static double seconds_of_cycle(const Machine *m, int threads)
+{
+    return 1 / (m->clock[threads > 1 ? COST_ALL : COST_ONE] * GIGA * threads);
+}
+
+double cost_turned(const CostShape *s, const Machine *m, int threads)
+{
+    return TURN * s->turned * seconds_of_cycle(m, threads);
+}
+
 double cost_rows(const CostShape *s, const Machine *m, double passes, int threads)
 {
-    static const VectorUnit usual = { VECTOR_LANES(SHORT, SHORT / 2), 16, VECTOR_CORE };
-
-    return ROW * s->rows * passes * cycle(m, &(CostLoops){ .unit = &usual }) / threads;
+    return ROW * s->rows * passes * seconds_of_cycle(m, threads);
 }
 
 /* Bytes of a row that are done at a time. */

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#define FORMAT 3 /* another number never reads an old file */
+#define FORMAT 4 /* another number never reads an old file */
 
 const char *const cost_stream_name[COST_STREAMS] = { "read", "triad", "copy", "nontemporal" };
 const char *const cost_call_name[COST_CALLS] = { "div", "sqrt", "rsqrt", "exp",     "log",
@@ -29,6 +29,7 @@ void cost_machine_default(Machine *m, const int64_t cache[COST_LEVELS - 1], int 
     *m = (Machine){ .threads = threads, .cpu = "unknown", .isa = "unknown" };
     memcpy(m->cache, cache, sizeof m->cache);
     for (int t = 0; t < COST_THREADS; t++) {
+        m->clock[t] = 3;
         m->fma[0][t] = 50 * (t == COST_ALL ? all : 1);
         m->fma[1][t] = 25 * (t == COST_ALL ? all : 1);
         for (int c = 0; c < COST_CALLS; c++)
@@ -70,6 +71,8 @@ void cost_machine_print(Text *out, const Machine *m)
            m->isa, m->threads, m->measured);
     for (int l = 0; l + 1 < COST_LEVELS; l++)
         text_f(out, "cache %s %lld\n", level_name[l], (long long)m->cache[l]);
+    text_f(out, "clock");
+    put_rates(out, m->clock);
     for (int i = 0; i < 2; i++) {
         text_f(out, "fma %s", fma_name[i]);
         put_rates(out, m->fma[i]);
@@ -160,6 +163,8 @@ static void line(Reader *r, const char *key, char out[COST_NAME])
 
 static void parse_tables(Reader *r, Machine *m)
 {
+    expect(r, "clock");
+    rates(r, m->clock);
     for (int i = 0; i < 2; i++) {
         expect(r, "fma");
         expect(r, fma_name[i]);

@@ -21,6 +21,7 @@ typedef struct Walk {
     bool *data;                  /* by expression: only the data tell its value */
     bool gathers;                /* the assignment has rows of its own that are gathered; */
     double singles;              /* and so many single elements */
+    Memo counted;                /* operations of the statement: its assignments share them */
     CostShape *out;
 } Walk;
 
@@ -235,6 +236,13 @@ static void add_gather(Walk *w, Expr *load, int slot, bool write)
     put_gather(w->out, &g);
 }
 
+/* Whether iterations that run in lanes have elements that are a row apart: the last index is the same in
+ * all of them. */
+static bool is_turned(const Walk *w, const Expr *load)
+{
+    return load->nargs > 1 && w->mask[load->arg[load->nargs - 1]->id] == 0 && w->mask[load->id] != 0;
+}
+
 static void add_load(Walk *w, Expr *load)
 {
     bool out = load == w->assign->out;
@@ -323,7 +331,11 @@ static void visit(Expr *e, void *ctx)
     }
     if (e->op == OP_load)
         add_load(w, e);
+    if (*ir_memo(w->p, &w->counted, e) != NULL)
+        return;
+    *ir_memo(w->p, &w->counted, e) = e;
     add_op(w, e);
+    w->out->turned += e->op == OP_load && is_turned(w, e) ? times(w, w->mask[e->id]) : 0;
 }
 
 static void add_assign(Walk *w, const Assign *a)
@@ -363,6 +375,7 @@ static double longest(const Walk *w, const Axis *a)
 static void add_stmt(Walk *w, const Stmt *s)
 {
     w->stmt = s;
+    w->counted = (Memo){ 0 };
     for (int i = 0; i < s->nbind; i++) {
         const Axis *a = s->bind[i]->axis;
         Span span = ir_axis_span(w->p, w->env, a);

@@ -8,6 +8,8 @@
  * for integers of any size, since division rounds down. */
 #include "format/format_int.h"
 
+#include <string.h>
+
 enum { MOST_TERMS = 64 };
 
 typedef struct Term {
@@ -36,8 +38,8 @@ static void add_term(Sum *s, int64_t by, FmtExpr *atom)
     if (k < s->n && fmt_expr_cmp(s->term[k].atom, atom) == 0) {
         s->bad = s->bad || int_add(s->term[k].by, by, &s->term[k].by);
         if (s->term[k].by == 0) {
-            for (s->n--; k < s->n; k++)
-                s->term[k] = s->term[k + 1];
+            s->n--;
+            memmove(&s->term[k], &s->term[k + 1], (size_t)(s->n - k) * sizeof *s->term);
         }
         return;
     }

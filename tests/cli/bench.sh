@@ -36,7 +36,7 @@ try "gen to a strange file" 1 weft gen g.mtx -o g.txt
 err "ends in .mtx or .npz"
 
 try "the machine" 0 weft bench machine
-out "weft-machine 3"
+out "weft-machine 4"
 out "measured 1"
 out "gather 64 "
 none stderr
@@ -46,7 +46,7 @@ facts() { sed -E '/^#/d; s: +(bytes|GFLOP/s|1e9 results/s|GB/s)$::' stdout; }
 facts | cmp -s - "$kept"
 verdict "the machine is kept" $? "$kept"
 try "the machine again" 0 weft bench machine
-for fact in 'cache L2 [0-9]+ +bytes' 'fma f32 [0-9.]+ [0-9.]+ +GFLOP/s' 'call exp f32 .* 1e9 results/s' \
+for fact in 'clock [0-9.]+ [0-9.]+ +GHz' 'cache L2 [0-9]+ +bytes' 'fma f32 [0-9.]+ [0-9.]+ +GFLOP/s' 'call exp f32 .* 1e9 results/s' \
     'stream L2 triad .* GB/s' 'gather [0-9]+ .* GB/s'; do
     grep -qE "^$fact\$" stdout
     verdict "$name" $? "no unit: $fact"

@@ -93,3 +93,37 @@ TEST(functions_of_emitted_c_are_short_however_many_long_loops_there_are)
                           inner, n);
         }
 }
+
+/* Blocks of values, each of which only the stores of its block use: cut between them, no function has
+ * to keep a value for the next. */
+TEST(functions_are_cut_where_no_value_lives)
+{
+    enum { BLOCKS = 4, VALUES = 8, USES = 24, ROOM = 100 };
+    Text out = { 0 };
+    char line[200];
+    Bed b;
+
+    used = 0;
+    put(0, "program p(n) stage loops");
+    put(0, "f32 X[64*n]");
+    put(0, "inout f32 Y[256*n]");
+    put(0, "phase y for i in 0..n");
+    for (int k = 0; k < BLOCKS; k++) {
+        for (int v = 0; v < VALUES; v++) {
+            snprintf(line, sizeof line, "let a%d_%d: f32 = X[i * 64 + %d] * %d.5", k, v,
+                     k * VALUES + v, v);
+            put(1, line);
+        }
+        for (int u = 0; u < USES; u++) {
+            snprintf(line, sizeof line, "Y[i * 256 + %d] += a%d_%d * a%d_%d", k * USES + u, k,
+                     u % VALUES, k, (u + 3) % VALUES);
+            put(1, line);
+        }
+    }
+    bed_open(&b, text);
+    out.arena = &b.arena;
+    emit_functions_cut(&out, &emit_dialect_c, b.prog, b.prog->phase, b.prog->nphase, "p", ROOM);
+    CHECK(strstr(out.s, "_part_2") != NULL);
+    CHECK(strstr(out.s, "struct p_live_0 {\n    int64_t t0;\n};") != NULL); /* i */
+    bed_close(&b);
+}

@@ -337,7 +337,7 @@ TEST(a_machine_that_cannot_be_measured_is_guessed)
     CHECK_HAS(weft_warning(ctx), "was not measured");
     CHECK_EQ(m.measured, 0);
     CHECK(m.threads >= 1 && m.cache[0] > 0 && m.cache[2] > m.cache[1]);
-    CHECK_HAS(m.text, "weft-machine 3");
+    CHECK_HAS(m.text, "weft-machine 4");
     OK(weft_machine_gather(ctx, 512, 1 << 20, 0, &rate));
     CHECK(rate > 0);
     BAD(weft_machine_get(ctx, 0, NULL), WEFT_E_ARG, "out is NULL");
