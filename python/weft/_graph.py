@@ -6,13 +6,16 @@ matrix in COO, in the order of the list."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import OrderedDict
-from typing import Any, Optional, Tuple, Union
+from functools import wraps
+from typing import Any, Callable, Optional, Tuple, Union
 
 import numpy as np
 
 from . import _check
+from ._lib import ArgumentError, Error
 from ._sparse import bad, describe, is_torch, untransformed
 
 _MOST = 8  # lists that are kept
@@ -147,6 +150,28 @@ def graph(A: Any, receivers: Optional[int] = None, senders: Optional[int] = None
         return graph(A, receivers, senders)
     _recent.move_to_end(key)
     return found[0]
+
+
+_END = re.compile(r"\bE\.([ij]) is (-?\d+) at position (\d+), outside 0\.\.(\d+)")
+
+
+def named_ends(call: Callable) -> Callable:
+    """An operator whose errors name the edge and its end where A is an edge_index: the library knows the arrays
+    E.i and E.j of a program."""
+
+    @wraps(call)
+    def named(A: Any, *operands: Any, **more: Any) -> Any:
+        try:
+            return call(A, *operands, **more)
+        except (Error, RuntimeError) as e:
+            found = _END.search(str(e)) if is_edge_index(A) else None
+            if found is None:
+                raise
+            end, value, edge, n = found.groups()
+        what = "receiver" if end == "i" else "sender"
+        raise ArgumentError(f"edge_index: the {what} of edge {edge} is {value}, but there are {n} nodes")
+
+    return named
 
 
 def ones(A: Any, like: Any) -> Any:

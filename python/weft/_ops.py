@@ -195,12 +195,14 @@ def _product(op: str, A: Any, name: str, B: Any, out: Any, transpose: bool, batc
     return _give(out, made), which
 
 
+@_graph.named_ends
 def spmv(A: Any, X: Any, out: Any = None, *, transpose: bool = False, batch: bool = False) -> Any:
     """A X for a vector X (n).  With several values an entry, A.data (nnz, h), X is (n, h).  batch=True: X
     has a first dimension more, (b, n)."""
     return _product("spmv", A, "X", X, out, transpose, batch, 0)
 
 
+@_graph.named_ends
 def spmm(A: Any, B: Any, out: Any = None, *, transpose: bool = False, batch: bool = False, reduce: str = "sum",
          arg: bool = False) -> Any:
     """A B for a dense matrix B (n, f), or (n, ...) for features of any shape.  With several values an
@@ -233,6 +235,7 @@ def sddmm_form(m: int, n: int, nnz: int, shape: Shape, yshape: Shape, vshape: An
                 shapes if vshape is None else {"A": vshape, **shapes}, result)
 
 
+@_graph.named_ends
 def sddmm(A: Any, X: Any, Y: Any, out: Any = None, *, values: bool = False,
           transpose: bool = False) -> Any:
     """X_i . Y_j at the entries (i, j) of A, in the order in which A stores them: X is (m, f), Y is
@@ -281,6 +284,7 @@ def segment_form(m: int, want: int, shape: Shape, nodes: bool, arg: bool) -> For
                 {"X": (shape[0], f), "Y": (m, f), **({"W": (m, f)} if arg else {})}, (m, *shape[1:]))
 
 
+@_graph.named_ends
 def segment_reduce(A: Any, X: Any, reduce: str = "sum", out: Any = None, *, nodes: bool = False,
                    arg: bool = False, transpose: bool = False) -> Any:
     """Of each row of A the sum, mean, max or min of X over its entries; 0 where it has none.
@@ -322,6 +326,7 @@ def softmax_form(nnz: int, shape: Shape) -> Form:
     return Form({"heads": len(shape) > 1}, {"S": flat, "P": flat}, shape)
 
 
+@_graph.named_ends
 def softmax(A: Any, S: Any = None, out: Any = None, *, transpose: bool = False) -> Any:
     """Of each row of A the softmax over its entries of S (nnz, ...), one for each entry in the order in
     which A stores them; each of the further dimensions is one of its own.  Without S: of the values

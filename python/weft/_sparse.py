@@ -289,7 +289,9 @@ def dense(x: Any, name: str) -> Tuple[Any, str, Tuple[int, ...], int]:
     if type(x) is not np.ndarray:
         if is_torch(x):
             return _dense_torch(x, name)
-        x = _check.array(name, x)
+        given, x = x, _check.array(name, x)
+        if x.dtype.kind in "OUS":
+            raise bad(name, "an array or a tensor", describe(given))
     kind = type_of(name, x)
     flags = x.flags
     if not (flags.c_contiguous and flags.aligned):

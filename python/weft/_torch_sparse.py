@@ -5,7 +5,6 @@ and shapes for tracing.  Shapes are checked by the same functions as for NumPy a
 
 from __future__ import annotations
 
-import re
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -13,7 +12,6 @@ import torch
 
 from . import _ops, _sparse
 from ._function import constant
-from ._lib import ArgumentError
 from ._operand import Parts, parts_of, tensor_of
 from ._sparse import bad, describe, is_torch, type_of
 from ._torch import run
@@ -67,26 +65,18 @@ def _segments(A: Any, rows: Optional[int] = None, alone: bool = True) -> Parts:
     return Parts("csr", start, start.new_empty(0), None, (start.shape[0] - 1, 0), "ragged")
 
 
-def _call(text: str, arrays: Dict[str, Any], sizes: Dict[str, int], A: Any = None) -> List[torch.Tensor]:
+def _call(text: str, arrays: Dict[str, Any], sizes: Dict[str, int]) -> List[torch.Tensor]:
     f = constant(text)
-    given = [sizes.get(s, -1) for s in f.symbols] if f.missing else []
-    try:
-        return run(text, [arrays[a.name] for a in f.inputs], given)
-    except RuntimeError as e:
-        ends = {"E.i": "receiver (edge_index[1])", "E.j": "sender (edge_index[0])"}
-        if is_traced() or not is_torch(A) and not isinstance(A, np.ndarray) or "axis E" not in str(e):
-            raise
-        why = re.sub(r"\bE\.[ij]\b", lambda m: ends[m.group()], str(e))
-    raise ArgumentError(f"edge_index: {why}")
+    return run(text, [arrays[a.name] for a in f.inputs], [sizes.get(s, -1) for s in f.symbols] if f.missing else [])
 
 
-def _op(op: str, type: str, p: Parts, transpose: bool, form: _ops.Form, arrays: Dict[str, torch.Tensor],
-        A: Any) -> List[torch.Tensor]:
+def _op(op: str, type: str, p: Parts, transpose: bool, form: _ops.Form,
+        arrays: Dict[str, torch.Tensor]) -> List[torch.Tensor]:
     """The results of an operator, of the shapes that users see."""
     words = [op, type, p.format, *["t"] * transpose, *[o for o, wanted in form.options.items() if wanted]]
     at = {name: x.reshape(form.shapes[name]) for name, x in arrays.items()}
     at.update(zip(_sparse.ARRAYS[p.format], (p.first, p.index)))
-    got = _call("op " + ":".join(words), at, dict(zip("mn", p.shape)), A)
+    got = _call("op " + ":".join(words), at, dict(zip("mn", p.shape)))
     return [z.reshape(form.result) for z in got]
 
 
@@ -119,7 +109,7 @@ def product(op: str, A: Any, name: str, B: Any, out: Any, transpose: bool, batch
     m, n = p.shape[::-1] if transpose else p.shape
     form = _ops.product_form(name, k, batch, m, n, p.index.shape[0], tuple(v.shape), tuple(b.shape),
                              reduce)
-    z, *which = _op(op, type, p, transpose, form, {"A": v, name: b}, A)
+    z, *which = _op(op, type, p, transpose, form, {"A": v, name: b})
     z = _give(out, z, v, b)
     return (z, *which) if reduce.arg else z
 
@@ -145,7 +135,7 @@ def sddmm(A: Any, X: Any, Y: Any, out: Any, values: bool, transpose: bool) -> An
     type, (x, y, *v) = _promote(x, y, *([_values(p, x)] if values else []))
     m, n = p.shape[::-1] if transpose else p.shape
     form = _ops.sddmm_form(m, n, p.index.shape[0], tuple(x.shape), tuple(y.shape), tuple(v[0].shape) if v else None)
-    z, = _op("sddmm", type, p, transpose, form, {"X": x, "Y": y, **({"A": v[0]} if v else {})}, A)
+    z, = _op("sddmm", type, p, transpose, form, {"X": x, "Y": y, **({"A": v[0]} if v else {})})
     return _give(out, z, x, y, *v)
 
 
@@ -155,7 +145,7 @@ def segment_reduce(A: Any, X: Any, reduce: str, out: Any, nodes: bool, arg: bool
     m, n = p.shape[::-1] if transpose else p.shape
     want = n if nodes else -1 if p.kept == "ragged" else p.index.shape[0]
     form = _ops.segment_form(m, want, tuple(x.shape), nodes, arg)
-    z, *which = _op("segment_" + reduce, type_of("X", x), p, transpose, form, {"X": x}, A)
+    z, *which = _op("segment_" + reduce, type_of("X", x), p, transpose, form, {"X": x})
     z = _give(out, z, x)
     return (z, *which) if arg else z
 
@@ -166,5 +156,5 @@ def softmax(A: Any, S: Any, out: Any, transpose: bool) -> Any:
         raise bad("A", "values", "none: they are needed here")
     s = _operand("A" if S is None else "S", p.values if S is None else S)
     form = _ops.softmax_form(-1 if p.kept == "ragged" else p.index.shape[0], tuple(s.shape))
-    z, = _op("softmax", type_of("S", s), p, transpose, form, {"S": s}, A)
+    z, = _op("softmax", type_of("S", s), p, transpose, form, {"S": s})
     return _give(out, z, s)

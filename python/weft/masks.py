@@ -24,6 +24,10 @@ from ._sparse import bad, describe, is_torch, keep, tensors_of
 __all__ = ["Mask", "band", "bigbird", "blocks", "butterfly", "causal", "full", "longformer", "of"]
 
 
+def __dir__() -> List[str]:
+    return [*__all__, "__doc__", "__file__", "__name__"]
+
+
 class Plan:
     """A mask as blocks: see weft_mask in weft.h."""
 

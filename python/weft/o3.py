@@ -35,6 +35,10 @@ __all__ = ["ElementwiseTensorProduct", "FullTensorProduct", "FullyConnectedTenso
            "spherical_harmonics", "wigner_3j", "wigner_D"]
 
 
+def __dir__() -> List[str]:
+    return [*__all__, "__doc__", "__file__", "__name__"]
+
+
 def __getattr__(name: str) -> Any:
     swapped = sys.modules.get("e3nn.o3") is sys.modules[__name__]
     if name.startswith("_") and not (swapped and (name == "__path__" or not name.startswith("__"))):

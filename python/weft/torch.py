@@ -23,6 +23,10 @@ Tensor = _torch_package.Tensor
 Result = Union[Tensor, Dict[str, Tensor]]
 
 
+def __dir__() -> List[str]:
+    return [*__all__, "__doc__", "__file__", "__name__"]
+
+
 def operator(program: Union[Program, str]) -> "Operator":
     """The operator of a program: a weft.Program, its text, or the spec of an operator ("spmm:f64:heads").
 

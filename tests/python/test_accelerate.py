@@ -252,4 +252,6 @@ def test_names_of_the_package():
     assert {"Any", "List", "import_module"}.isdisjoint(dir(weft))
     assert {"accelerate", "restore", "o3", "models", "spmm", "Program", "__version__"} <= set(dir(weft))
     assert all(getattr(weft, name) is not None for name in dir(weft))
+    for module in (weft.masks, weft.o3, weft.torch):
+        assert {name for name in dir(module) if not name.startswith("__")} == set(module.__all__)
     assert np.all([not name.startswith("_") or name.startswith("__") for name in dir(weft)])

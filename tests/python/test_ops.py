@@ -473,3 +473,26 @@ def test_torch_is_not_imported():
             "weft.spmm(sp.eye(3, format='csr', dtype='f'), np.ones((3, 2), 'f'))\n"
             "assert 'torch' not in sys.modules")
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("call", [
+    lambda edges, x: weft.spmm(edges, x), lambda edges, x: weft.sddmm(edges, x, x),
+    lambda edges, x: weft.segment_reduce(edges, x, nodes=True)])
+@pytest.mark.parametrize("end, value", [(0, 9), (0, -1), (1, 3)])
+def test_edges_beyond_the_nodes_are_named(call, end, value):
+    edges, x = np.array([[0, 2, 1, 0], [1, 1, 0, 2]]), np.ones((3, 4), np.float32)
+    edges[end, 2] = value
+    which = "receiver" if end else "sender"
+    words = f"^edge_index: the {which} of edge 2 is {value}, but there are 3 nodes$"
+    with pytest.raises(ValueError, match=words):
+        call(edges, x)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        with pytest.raises(ValueError, match=words):
+            call(torch.from_numpy(edges), torch.from_numpy(x))
+
+
+@pytest.mark.parametrize("given, got", [(None, "NoneType"), ("text", "str"), ([None], "list")])
+def test_operands_that_are_no_arrays_are_named(given, got):
+    with pytest.raises(ValueError, match=f"B: expected an array or a tensor, got {got}"):
+        weft.spmm(np.array([[0], [0]]), given)
