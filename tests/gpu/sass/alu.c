@@ -141,16 +141,19 @@ void op_lea(Warp *w, const Ins *i, uint32_t mask)
     const int n = (int)i->arg[last].value & 31;
     const uint32_t carry = has(i, M_X) ? pred(w, &i->arg[i->args - 1]) : 0,
                    flip = bb->neg || bb->inv ? ~0u : 0;
+    const bool less = i->arg[k].neg && !has(i, M_HI); /* -(a << n) is ~(a << n) + 1, as of IADD3 */
     Lanes ta, tc, v;
-    const uint32_t *a = ints(w, &i->arg[k], ta), *b = raw(w, bb);
+    const uint32_t *a = less ? raw(w, &i->arg[k]) : ints(w, &i->arg[k], ta), *b = raw(w, bb);
     const uint32_t *c = has(i, M_HI) && !has(i, M_SX32) ? ints(w, &i->arg[k + 2], tc) : NULL;
     uint32_t out = 0;
 
     for (int l = 0; l < LANES; l++) {
         const uint64_t whole =
             c != NULL ? (uint64_t)c[l] << 32 | a[l] : (uint64_t)(int64_t)(int32_t)a[l];
-        const uint32_t x = has(i, M_HI) ? (uint32_t)(whole << n >> 32) : a[l] << n;
-        const uint64_t sum = (uint64_t)x + (b[l] ^ flip) + bb->neg + (carry >> l & 1);
+        const uint32_t shifted = has(i, M_HI) ? (uint32_t)(whole << n >> 32) : a[l] << n;
+        const uint32_t x = less ? ~shifted : shifted;
+        const uint64_t sum =
+            (uint64_t)x + (b[l] ^ flip) + bb->neg + less + (carry >> l & 1);
 
         v[l] = (uint32_t)sum;
         out |= (uint32_t)(sum >> 32) << l;
