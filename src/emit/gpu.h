@@ -125,7 +125,9 @@ WEFT_FN double weft_of_lane(double v, int lane)
 #define WEFT_AS_UINT(x) __float_as_uint(x)
 /* So many blocks have to be resident, or registers are free. */
 #define WEFT_KERNEL(blocks) extern "C" __global__ void __launch_bounds__(WEFT_BLOCK, blocks)
-#define WEFT_BARRIER __syncwarp()
+/* What __syncwarp is, and a memory clobber: nvcc moves loads over __syncwarp in kernels that have
+ * `restrict` arrays too. */
+#define WEFT_BARRIER asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
 #define WEFT_XOR(v, mask) __shfl_xor_sync(0xffffffffu, v, mask)
 #define WEFT_FIRST_OF(v) __shfl_sync(0xffffffffu, v, 0)
 #endif
