@@ -6,6 +6,8 @@
  * and a fold is the only operation in which lanes meet.  Scalars have the same value in all lanes.
  * Sections differ by language: address spaces, the number of the lane, barriers, shuffles.  A C
  * compiler gets the integers alone, for what the host of an OpenCL program does. */
+#ifndef WEFT_GPU_H
+#define WEFT_GPU_H
 #if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
 #define WEFT_OPENCL
 /* ---- OpenCL C 1.2.  A warp is a work-group; lanes exchange values through local memory. */
@@ -503,4 +505,6 @@ WEFT_FN uint16_t weft_to_f16(float v)
     m += 0xfff + (m >> 13 & 1);
     return (uint16_t)(sign | (((uint32_t)e << 10) + (m >> 13)));
 }
+#endif
+
 #endif

@@ -345,7 +345,7 @@ static double tolerance(const Exec *x, const Array *want)
 
     for (int64_t i = 0; i < want->n && ir_type[want->type].floats; i++)
         most = fmax(most, fabs(array_float(want, i)));
-    return most * x->s->tolerance * (want->type == T_f64 ? 1 : 1e8);
+    return most * x->s->tolerance * (want->type == T_f64 && !x->s->single ? 1 : 1e8);
 }
 
 static bool is_near(const Array *a, const Array *b, int64_t i, double tol)
