@@ -128,8 +128,9 @@ static void votes(Bed *b)
             most = k * 37 % 101 > most ? k * 37 % 101 : most;
             or |= 1u << (k & 7);
         }
-        want_i[i] = (int32_t)((ballot + equal + 0xffffffffu + 1) * 4 + any * 2 + all + sum + (uint32_t)most + or
-                              +0xffffffffu);
+        want_i[i] = (int32_t)((ballot + equal + 0xffffffffu + 1) * 4 + any * 2 + all + sum +
+                                  (uint32_t)most +
+                              or +0xffffffffu);
     }
     same(b, "votes", out_i, want_i, 2 * N * 4);
 }
@@ -623,6 +624,20 @@ static void atomics(Bed *b)
     CHECK_EQ(old[2], 7);
 }
 
+static void shared_atomics(Bed *b)
+{
+    float sum[4] = { 0 };
+
+    for (int t = 0; t < N; t++)
+        sum[t % 3] += in_f[t];
+    for (int t = 0; t < N; t++)
+        want_f[t] = sum[t & 3];
+    input(b, in_f, N * 4);
+    output(b, out_f, N * 4, SASS_FRESH);
+    run(b, "shared_atomics", 1, N);
+    same(b, "shared_atomics", out_f, want_f, N * 4);
+}
+
 static void double_atomics(Bed *b)
 {
     double in[64], sum[2] = { 0 }, want[2] = { 0 };
@@ -669,6 +684,11 @@ TEST(atomics_lose_no_update)
 {
     each(atomics);
 }
+TEST(atomics_of_shared_floats_are_loops)
+{
+    each(shared_atomics);
+}
+
 TEST(atomics_of_64_bits)
 {
     each(double_atomics);

@@ -288,6 +288,16 @@ KERNEL atomics(const int *a, int *sum, float *fsum, uint32_t *mins, int *old)
     if (threadIdx.x == 0)
         atomicAdd(&sum[4], s);
 }
+KERNEL shared_atomics(const float *a, float *out)
+{
+    __shared__ float s[4];
+    if (threadIdx.x < 4)
+        s[threadIdx.x] = 0;
+    __syncthreads();
+    atomicAdd(&s[threadIdx.x % 3], a[threadIdx.x]);
+    __syncthreads();
+    out[threadIdx.x] = s[threadIdx.x & 3];
+}
 KERNEL double_atomics(const double *a, double *sum, unsigned long long *count)
 {
     atomicAdd(&sum[threadIdx.x & 1], a[threadIdx.x]);
