@@ -424,14 +424,17 @@ static void swaps(Source *src, int i)
         add_swap(src, a, i - 1, i + 1, b);
 }
 
-/* The first two arguments of a call. */
+/* The first two arguments of a call, but of a test whether two texts are equal. */
 static void call_swaps(Source *src, int i)
 {
+    static const char *const compare[] = { "strcmp", "strncmp", "strcasecmp", "memcmp", NULL };
     int comma[2] = { -1, -1 }, n = 0, end;
 
     if (!is_word(src, i) || is_keyword(src, i) || !is(src, i + 1, "("))
         return;
     end = match(src, i + 1, 1);
+    if (is_one(src, i, compare) && (is(src, end + 1, "==") || is(src, end + 1, "!=")))
+        return;
     for (int k = i + 2; k < end && n < 2; k++) {
         if (is(src, k, "(") || is(src, k, "[") || is(src, k, "{"))
             k = match(src, k, 1);
@@ -524,40 +527,81 @@ static void print_line(const Source *src, int k)
     putchar('\n');
 }
 
-static uint64_t random64(uint64_t *state)
+static uint64_t mix(uint64_t z)
 {
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return z ^ z >> 31;
 }
 
-/* Places are drawn without putting them back. */
+static uint64_t hash_text(uint64_t h, const char *a, const char *b)
+{
+    for (; a < b; a++)
+        if (!isspace((unsigned char)*a))
+            h = (h ^ (unsigned char)*a) * 0x100000001b3u;
+    return mix(h);
+}
+
+/* The lot of a change, from what it does to its line alone: work on other code leaves the lots as they
+ * are, and so what a seed draws.  Its place counts only among equal changes of equal lines. */
+static uint64_t lot(const Change *c, uint64_t seed)
+{
+    const char *a = c->from, *b = c->to2 != NULL ? c->to2 : c->to;
+    uint64_t h = mix(seed + 0x9e3779b97f4a7c15u) ^ (uint64_t)c->op;
+
+    while (a[-1] != '\n')
+        a--;
+    h = hash_text(h, a, c->from);
+    h = hash_text(h, c->text, c->text + strlen(c->text));
+    return hash_text(h, c->from, b + strcspn(b, "\n"));
+}
+
+typedef struct Lot {
+    uint64_t lot;
+    int file, k;
+} Lot;
+
+static int by_lot(const void *a, const void *b)
+{
+    const Lot *x = a, *y = b;
+
+    if (x->lot != y->lot)
+        return x->lot < y->lot ? -1 : 1;
+    return x->file != y->file ? x->file - y->file : x->k - y->k;
+}
+
+/* An operator is drawn, then the change of it with the least lot that is left. */
 static void draw(Source *src, int nsrc, int n, uint64_t seed)
 {
-    int left[OPERATORS] = { 0 };
+    Lot *lots[OPERATORS] = { NULL };
+    int have[OPERATORS] = { 0 }, next[OPERATORS] = { 0 };
 
     for (int f = 0; f < nsrc; f++)
-        for (int k = 0; k < src[f].nchange; k++)
-            left[src[f].change[k].op]++;
-    for (uint64_t rng = seed; n > 0; n--) {
-        int op = (int)(random64(&rng) % OPERATORS), f = 0, k = -1;
-        int64_t at;
+        for (int k = 0; k < src[f].nchange; k++) {
+            int op = src[f].change[k].op;
 
-        while (left[op] == 0) /* ends, as there are more places than are drawn */
-            op = (op + 1) % OPERATORS;
-        at = (int64_t)(random64(&rng) % (uint64_t)left[op]--);
-        while (at >= 0) {
-            if (++k == src[f].nchange) {
-                f++;
-                k = -1;
-            } else {
-                at -= src[f].change[k].op == op;
-            }
+            lots[op] = more(lots[op], have[op], sizeof **lots);
+            lots[op][have[op]++] = (Lot){ lot(&src[f].change[k], seed), f, k };
         }
-        print_line(&src[f], k);
-        src[f].change[k].op = OPERATORS; /* taken */
+    for (int op = 0; op < OPERATORS; op++) {
+        qsort(lots[op], (size_t)have[op], sizeof **lots, by_lot);
+        for (int i = have[op] - 1; i > 0; i--) { /* the first of equal lots keeps its place */
+            int first = i;
+
+            while (first > 0 && lots[op][first - 1].lot == lots[op][i].lot)
+                first--;
+            if (first < i)
+                lots[op][i].lot = mix(lots[op][i].lot + (uint64_t)(i - first));
+        }
+        qsort(lots[op], (size_t)have[op], sizeof **lots, by_lot);
+    }
+    for (int i = 0; i < n; i++) {
+        int op = (int)(mix(seed * 0x9e3779b97f4a7c15u + (uint64_t)i + 1) % OPERATORS);
+
+        while (next[op] == have[op]) /* ends, as there are more places than are drawn */
+            op = (op + 1) % OPERATORS;
+        print_line(&src[lots[op][next[op]].file], lots[op][next[op]].k);
+        next[op]++;
     }
 }
 

@@ -15,6 +15,9 @@
 # WEFT_MUTATE_SECONDS=S begins no mutant after S seconds: the score is then that of the mutants that had
 # their turn, and says how many they are.
 #
+# A compile of a kernel that an earlier mutant has asked for is not done again (tests/keep_cc.sh), but in the
+# suites that test compiles.
+#
 # The sources are never touched.  A mutant is one object, compiled into build/mutate/ID and linked
 # in front of the library of build/release (or build/asan), so that the linker has no use for the
 # object of that file in the library.
@@ -127,13 +130,15 @@ $apart true 2>/dev/null || apart=
 
 # run ID SUITE SECONDS of processor time
 run() {
-    local at=$work/$1 tree scale=10
+    local at=$work/$1 tree scale=10 path=$work/cc/use:$PATH
+    [ "$1" != base ] || path=$work/cc/fill:$PATH # whose time is that of all compiles
+    case $2 in *jit* | *fail | cli/*) path=$PATH ;; esac
     tree=$(tree_of "$2")
     [ "$tree" = release ] || scale=2
     case $2 in *@*) scale=${2#*@} ;; esac
     link "$1" "$tree" "$(program_of "$2")" || return 200
     mkdir -p "$at/tmp" "$at/cache"
-    p=$at/$tree HOME=$at TMPDIR=$at/tmp WEFT_CACHE_DIR=$at/cache WEFT_TEST_SEED=1 \
+    p=$at/$tree PATH=$path HOME=$at TMPDIR=$at/tmp WEFT_CACHE_DIR=$at/cache WEFT_TEST_SEED=1 \
         WEFT_TEST_SCALE=$scale WEFT_CFLAGS="$flags" build/limit "$3" $((10 * $3)) "$at/$(name_of "$2").time" \
         $apart bash -c "$(command_of "$2"); exit" >"$at/$(name_of "$2").log" 2>&1 </dev/null
 }
@@ -194,7 +199,13 @@ prepare() {
     limit_build && tests/tree.sh release && tests/header.sh || exit 1
     [ -f build/release/CMakeFiles/weft_objects.dir/flags.make ] ||
         { echo "skipped: mutants: the build trees are not of make"; exit 0; }
-    mkdir -p "$work/base"
+    mkdir -p "$work/base" "$work/cc/use" "$work/cc/fill" "$work/cc/kept"
+    for compiler in cc gcc clang; do
+        [ -z "$(type -P $compiler)" ] || for how in use fill; do
+            cp tests/keep_cc.sh "$work/cc/$how/new" && mv "$work/cc/$how/new" "$work/cc/$how/$compiler"
+        done
+    done
+    find "$work/cc/kept" -type f -mtime +1 -delete
     cc -std=c11 -D_GNU_SOURCE -O1 tests/mutate.c -o "$work/engine" || exit 1
     find "$work/base" -name 'weft*' ! -newer build/release/libweft.a -delete
 }

@@ -13,7 +13,7 @@ import numpy as np
 from . import _array, _check, _lib
 from ._lib import check, lib
 from ._program import kernel_of, new_number
-from ._sparse import bad, dense, describe, is_torch, tensors_of, untransformed
+from ._sparse import bad, dense, describe, is_torch, keep, tensors_of, untransformed
 
 Three = Union[int, Sequence[int]]
 _STRUCTURE = {"G.start": "group_start", "G.d": "offset", "E.start": "pair_start", "E.r": "row",
@@ -44,7 +44,7 @@ class KernelMap:
         self.strip, self.strips, self.groups = strip, arrays["G.start"].shape[0] - 1, arrays["G.d"].shape[0]
         self.kernel_size, self.offsets = kernel_size, kernel_size[0] * kernel_size[1] * kernel_size[2]
         self.in_coords, self.coords, self.shape, self.in_shape = in_coords, coords, shape, in_shape
-        self.arrays, self._tensors = (None, arrays) if traced else (arrays, None)
+        self.arrays, self._tensors = (None, {"all": arrays}) if traced else (arrays, {})
         self.number = 0 if traced else new_number()
         self._inverse: Optional[KernelMap] = None
 
@@ -73,17 +73,10 @@ class KernelMap:
 
     def tensors(self) -> dict:
         """The structure arrays as tensors of torch, made once; in a trace they are those of the trace."""
-        if self._tensors is not None:
-            return self._tensors
-        from ._torch_ad import is_traced
-
-        made = tensors_of(self.arrays)
-        if not is_traced():
-            self._tensors = made
-        return made
+        return keep(self._tensors, "all", lambda: tensors_of(self.arrays))
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_tensors": None, "_inverse": None, "number": 0}
+        return {**self.__dict__, "_tensors": {}, "_inverse": None, "number": 0}
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state, number=new_number())

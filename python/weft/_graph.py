@@ -31,6 +31,13 @@ def _ends(edge_index: Any) -> Tuple[np.ndarray, np.ndarray]:
     return receivers, senders
 
 
+def _is_traced() -> bool:
+    """Is this code that torch traces, in which tensors have no values?"""
+    from ._torch_ad import is_traced
+
+    return is_traced()
+
+
 def is_edge_index(A: Any) -> bool:
     """Is it a dense integer array of 2 rows?"""
     if isinstance(A, np.ndarray):
@@ -62,19 +69,26 @@ class Graph:
             edge_index = _check.array("edge_index", edge_index, np.dtype(np.int64))
         if not is_edge_index(edge_index):
             raise bad("edge_index", "int32 or int64 of shape (2, edges)", describe(edge_index))
-        self.row, self.col = (np.array(e) for e in _ends(edge_index))
-        for end in (self.row, self.col):
-            end.flags.writeable = False  # so calls need not compare it with that of the call before
+        traced = is_torch(edge_index) and _is_traced()
+        if traced:  # values are not known, and operators check them when they run
+            self.row, self.col = edge_index[1].clone(), edge_index[0].clone()
+        else:
+            self.row, self.col = (np.array(e) for e in _ends(edge_index))
+            for end in (self.row, self.col):
+                end.flags.writeable = False  # so calls need not compare it with that of the call before
         if num_nodes is None:
+            if traced:
+                raise bad("num_nodes", "a number, as torch traces this code and values of edges are not known "
+                          "(x.shape[0], say)", "None")
             num_nodes = _count(self.row, self.col)
         pair = num_nodes if isinstance(num_nodes, (tuple, list)) else (num_nodes, num_nodes)
         if len(pair) != 2:
             raise bad("num_nodes", "a number of nodes, or a pair of receivers and senders", repr(num_nodes))
-        self.shape = (_check.size("num_nodes", pair[0]), _check.size("num_nodes", pair[1]))
-        for what, end, n in (("receivers", self.row, self.shape[0]), ("senders", self.col, self.shape[1])):
-            if end.size and not 0 <= end.min() <= end.max() < n:
-                raise bad("edge_index", f"{what} from 0 to {n - 1}, as num_nodes is {n}",
-                          f"{end.min()} to {end.max()}")
+        if traced:
+            self.shape = tuple(pair)
+        else:
+            self.shape = (_check.size("num_nodes", pair[0]), _check.size("num_nodes", pair[1]))
+            self._check_ends()
         self.data = data
         self._ones: dict = {}  # by type
         self._parts: dict = {}  # for torch, by format: see _operand
@@ -83,11 +97,18 @@ class Graph:
 
             parts_of("edge_index", self)  # now, and not while torch traces
 
+    def _check_ends(self) -> None:
+        for what, end, n in (("receivers", self.row, self.shape[0]), ("senders", self.col, self.shape[1])):
+            if end.size and not 0 <= end.min() <= end.max() < n:
+                raise bad("edge_index", f"{what} from 0 to {n - 1}, as num_nodes is {n}",
+                          f"{end.min()} to {end.max()}")
+
     def with_data(self, data: Any) -> "Graph":
         """The same graph with other values of edges.  It shares the list and all that was worked out for it,
         so a call with it is as quick as one with this graph."""
         out = Graph.__new__(Graph)
-        out.__dict__.update(self.__dict__, data=data)
+        out.row, out.col, out.shape, out.data = self.row, self.col, self.shape, data
+        out._ones, out._parts = self._ones, self._parts
         return out
 
     @property

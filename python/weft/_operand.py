@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from . import _graph, _torch_edges
-from ._sparse import bad, describe, is_torch, untransformed
+from ._sparse import bad, describe, is_torch, keep, untransformed
 from ._torch_ad import is_traced
 
 
@@ -60,9 +60,8 @@ def parts_of(name: str, x: Any, shape: Any = None) -> Parts:
     """A matrix as it is stored.  shape: of an edge_index, whose rows are senders and receivers; what is
     not known of it is as many as the edges name."""
     if isinstance(x, _graph.Graph):
-        if "coo" not in x._parts:
-            x._parts["coo"] = tensor_of(x.row), tensor_of(x.col)
-        return Parts("coo", *x._parts["coo"], x.data, x.shape, x._parts)
+        ends = keep(x._parts, "coo", lambda: (tensor_of(x.row), tensor_of(x.col)))
+        return Parts("coo", *ends, x.data, x.shape, x._parts)
     if isinstance(x, tuple):
         if len(x) != 4:
             raise bad(name, "(indptr, indices, data, shape)", f"a tuple of {len(x)}")
@@ -121,12 +120,7 @@ def by_row(p: Parts, columns: bool = False) -> Tuple[Parts, Optional[torch.Tenso
     want = "csc" if columns else "csr"
     if p.format == want:
         return p, None
-    found = None if p.kept is None else p.kept.get(want)
-    if found is None:
-        found = sort(p, columns)
-        if p.kept is not None:
-            p.kept[want] = found
-    start, index, order = found
+    start, index, order = keep({} if p.kept is None else p.kept, want, lambda: sort(p, columns))
     return Parts(want, start, index, p.values, p.shape), order
 
 

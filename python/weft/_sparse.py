@@ -107,13 +107,24 @@ def untransformed() -> Any:
     return sys.modules["torch"]._C._DisableFuncTorch()
 
 
+def keep(store: Dict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
+    """The tensors that a store has under a key; if it has none, those that make() gives, which it keeps.
+    Later calls may use them for anything: they are not of inference mode, which gradients refuse, and no
+    transform of functions that is active wraps them.  Tensors of a trace are not kept."""
+    found = store.get(key)
+    if found is None:
+        from ._torch_ad import is_traced
+
+        if is_traced():
+            return make()
+        with sys.modules["torch"].inference_mode(False), untransformed():
+            found = store[key] = make()
+    return found
+
+
 def tensors_of(arrays: Dict[str, np.ndarray]) -> Dict[str, Any]:
-    """Copies as tensors, which can be kept: no transform of functions that is active wraps them."""
-    torch = sys.modules["torch"]
-    if torch.compiler.is_compiling():
-        return {name: torch.tensor(a) for name, a in arrays.items()}
-    with untransformed():
-        return {name: torch.tensor(a) for name, a in arrays.items()}
+    """Copies as tensors."""
+    return {name: sys.modules["torch"].tensor(a) for name, a in arrays.items()}
 
 
 def _of_torch(tensor: Any) -> Structure:

@@ -13,7 +13,7 @@ import torch
 
 from . import _edges, _torch  # noqa: F401: _torch has libweft_torch loaded
 from ._graph import Graph
-from ._sparse import bad, untransformed
+from ._sparse import bad, keep, untransformed
 from ._torch_ad import is_traced
 
 Tensor = torch.Tensor
@@ -90,18 +90,20 @@ def _(edge_index, edge_type, receivers, senders, relations, most):
 
 def rows(graph: Any, receivers: int, senders: int, loops: int) -> Sequence[Tensor]:
     if is_traced():
-        return _rows(_index(graph), receivers, senders, loops)
-    known = _edges.kept.get(graph)
-    key = ("torch rows", receivers, senders, loops)
-    if key not in known:
-        made = _made(_index(graph), receivers, senders, loops)
-        known[key] = _narrow(made, made[1].shape[0] + receivers + senders)
-    return known[key]
+        return _rows(index_of(graph), receivers, senders, loops)
+
+    def make() -> Sequence[Tensor]:
+        made = _made(index_of(graph), receivers, senders, loops)
+        return _narrow(made, made[1].shape[0] + receivers + senders)
+
+    return keep(_edges.kept.get(graph), ("torch rows", receivers, senders, loops), make)
 
 
-def _index(graph: Any) -> Tensor:
+def index_of(graph: Any) -> Tensor:
+    """Senders and receivers."""
     if isinstance(graph, Graph):
-        return torch.from_numpy(np.stack([graph.col, graph.row]))
+        ends = graph.col, graph.row
+        return torch.stack(ends) if isinstance(graph.row, Tensor) else torch.from_numpy(np.stack(ends))
     return graph if isinstance(graph, Tensor) else torch.from_numpy(np.ascontiguousarray(graph))
 
 
@@ -111,9 +113,12 @@ def tiles(edge_index: Any, edge_type: Tensor, receivers: int, senders: int,
     if is_traced():
         most = (edge_index.shape[1] + (_edges.TILE - 1) * relations) // _edges.TILE + 1
         return _tiles(edge_index, edge_type, receivers, senders, relations, most), True
-    known = _edges.kept.get(edge_index)
+
+    def make() -> Tuple[Sequence[Tensor], Tensor]:
+        made = _tiles(index_of(edge_index), edge_type, receivers, senders, relations, 0)
+        return _narrow(made, made[1].shape[0] + made[2].shape[0] + senders + relations), edge_type
+
+    if edge_type.is_inference():  # torch counts no changes of it
+        return make()[0], False
     key = ("tiles", receivers, senders, relations, id(edge_type), edge_type._version)
-    if key not in known:  # edge_type: its id is nobody else's while it is kept
-        made = _tiles(_index(edge_index), edge_type, receivers, senders, relations, 0)
-        known[key] = _narrow(made, made[1].shape[0] + made[2].shape[0] + senders + relations), edge_type
-    return known[key][0], False
+    return keep(_edges.kept.get(edge_index), key, make)[0], False  # the id is nobody else's while edge_type is kept

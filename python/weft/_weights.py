@@ -15,7 +15,7 @@ import numpy as np
 
 from . import _check, _lib
 from ._program import Caller, Program, kernel_of
-from ._sparse import array_of, bad, cast, describe, is_torch, tensors_of, type_of
+from ._sparse import array_of, bad, cast, describe, is_torch, keep, tensors_of, type_of
 
 
 def _dense(name: str, x: Any) -> Any:
@@ -92,15 +92,13 @@ class _Places:
     def __init__(self, arrays: Dict[str, np.ndarray], at: np.ndarray):
         self.arrays = {k: np.ascontiguousarray(a, np.int64) for k, a in arrays.items()}
         self.at = at
-        self._tensors: Optional[Dict[str, Any]] = None
+        self._tensors: Dict[str, Any] = {}
 
     def of_kind(self, like: Any) -> Dict[str, Any]:
         """The structure arrays as arrays of NumPy or tensors, the same ones in each call."""
         if not is_torch(like):
             return self.arrays
-        if self._tensors is None:
-            self._tensors = tensors_of(self.arrays)
-        return self._tensors
+        return keep(self._tensors, "all", lambda: tensors_of(self.arrays))
 
 
 _NAMES = {"csr": ("E.start", "E.j"), "bsr": ("E.start", "E.j"), "dbsr": ("E.start", "E.j"),

@@ -19,7 +19,7 @@ import numpy as np
 from . import _array, _check, _lib
 from ._lib import check, lib
 from ._program import new_number
-from ._sparse import bad, describe, is_torch, tensors_of
+from ._sparse import bad, describe, is_torch, keep, tensors_of
 
 __all__ = ["Mask", "band", "bigbird", "blocks", "butterfly", "causal", "full", "longformer", "of"]
 
@@ -35,9 +35,7 @@ class Plan:
 
     def tensors(self) -> Dict[str, Any]:
         """The arrays as tensors, always the same ones."""
-        if not self._tensors:
-            self._tensors = tensors_of(self.arrays)
-        return self._tensors
+        return keep(self._tensors, "all", lambda: tensors_of(self.arrays))
 
 
 by_number: "weakref.WeakValueDictionary[int, Mask]" = weakref.WeakValueDictionary()  # code that torch traces has numbers
@@ -52,7 +50,7 @@ class Mask:
         self.source, self._start, self._col, self.block = source, start, col, block
         self.causal = bool(causal)
         self._plans: Dict[tuple, Plan] = {}
-        self._tensors: List[Any] = []
+        self._tensors: Dict[str, Any] = {}
         self._enter()
         self._name = f"{source or 'entries'}{':causal' if causal else ''}"
         self.plan(1, "f32")  # what is wrong with it is said where it is made
@@ -62,7 +60,7 @@ class Mask:
         by_number[self.number] = self
 
     def __getstate__(self) -> Dict[str, Any]:
-        return {**self.__dict__, "_plans": {}, "_tensors": []}
+        return {**self.__dict__, "_plans": {}, "_tensors": {}}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -93,9 +91,10 @@ class Mask:
 
     def tensors(self) -> List[Any]:
         """Starts and columns of its entries, always the same tensors; none where a source tells them."""
-        if self._start is not None and not self._tensors:
-            self._tensors = list(tensors_of({"start": self._start, "col": self._col}).values())
-        return self._tensors
+        if self._start is None:
+            return []
+        arrays = {"start": self._start, "col": self._col}
+        return keep(self._tensors, "all", lambda: list(tensors_of(arrays).values()))
 
     def plan(self, copies: int, type: str, lq: Optional[np.ndarray] = None,
              lk: Optional[np.ndarray] = None) -> Plan:

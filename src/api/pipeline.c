@@ -442,6 +442,8 @@ void api_run_pass(const Pass *s, Kernel *k, const Aim *aim)
     k->p->at = (Place){ 0 }; /* what a pass says is of no place in the text */
     k->p->policy = aim->sched.policy;
     check_order(s, k->p);
+    if (!is_skipped(s, aim))
+        k->p->threads = false; /* a pass may move what barriers stood between */
     if (is_skipped(s, aim))
         ;
     else if (s->flags & PASS_ARRANGES)

@@ -4,6 +4,7 @@
  * Memory that dies together, in chunks that double up to a megabyte. */
 #include "base/base.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Under the address sanitizer, memory of a chunk that nobody has asked for may not be touched, and
@@ -142,4 +143,10 @@ void *arena_grow(Arena *a, void *old, int n, int *cap, size_t elem)
     if (n > 0)
         memcpy(p, old, (size_t)n * elem);
     return p;
+}
+
+void array_sort(void *array, int64_t n, size_t elem, int (*order)(const void *, const void *))
+{
+    if (n > 0)
+        qsort(array, (size_t)n, elem, order);
 }

@@ -146,6 +146,8 @@ void *arena_raw(Arena *, int64_t n, size_t elem);   /* the same, with any conten
 void *arena_copy(Arena *, const void *from, size_t size);
 /* Room for element n of an array of n elements: the old pointer or a larger copy. */
 void *arena_grow(Arena *, void *old, int n, int *cap, size_t elem);
+/* qsort, which has no meaning for n = 0 without an array. */
+void array_sort(void *, int64_t n, size_t elem, int (*order)(const void *, const void *));
 
 /* str.c: interned names (equal names are the same pointer) and growing text. */
 typedef struct Names {

@@ -5,7 +5,6 @@
  * names, and what each function reads and writes of them. */
 #include "emit/emit_int.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The entry of an array in o->place: its place and 1, or 0. */
@@ -181,8 +180,7 @@ void emit_sort(Places *s)
 {
     int n = 0;
 
-    if (s->n > 1)
-        qsort(s->at, (size_t)s->n, sizeof *s->at, by_place);
+    array_sort(s->at, s->n, sizeof *s->at, by_place);
     for (int i = 0; i < s->n; i++)
         if (n == 0 || s->at[n - 1] != s->at[i])
             s->at[n++] = s->at[i];

@@ -65,11 +65,13 @@ static void append(Emit *o, Cells *c, Expr *cell, const LoopIndex *x)
     c->x[c->n++] = *x;
 }
 
+/* Each is met once: loads by a memo, the stores to one element are one, and what is stored is loaded by
+ * its store alone. */
 static void add(Emit *o, Cells *c, Expr *cell, const Local *v)
 {
     LoopIndex x;
 
-    if (is_strided(cell, v, &x) && find(c, cell) < 0 && ir_type[cell->buf->type].bytes >= 4)
+    if (is_strided(cell, v, &x) && ir_type[cell->buf->type].bytes >= 4)
         append(o, c, cell, &x);
 }
 

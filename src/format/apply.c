@@ -70,13 +70,14 @@ static Expr *index_of(const Apply *c, const Var *v)
 {
     int i = old_place(c, v);
 
+    if (i < 0)
+        return v->id < c->nvar && c->moved[v->id] != NULL ? ir_var_expr(c->p, c->moved[v->id])
+                                                          : NULL;
     if (i == 0)
         return ir_op1(c->p, OP_at, entry_of(c));
-    if (i > 0 && !ir_is_ident(v->axis))
+    if (!ir_is_ident(v->axis))
         refuse(c, label_of(c), "the format does not keep the positions of axis ", v->axis->name);
-    if (i > 0)
-        return value_of(c, v->axis, 0);
-    return v->id < c->nvar && c->moved[v->id] != NULL ? ir_var_expr(c->p, c->moved[v->id]) : NULL;
+    return value_of(c, v->axis, 0);
 }
 
 /* Ancestors of what has moved are told by it. */

@@ -29,4 +29,9 @@ typedef void InterpRange(void *job, int64_t begin, int64_t end);
 typedef void InterpCut(void *with, int64_t n, InterpRange *run, void *job);
 void interp_loops(Arena *, const Prog *, Env *, InterpCut *cut, void *with);
 
+/* The same for stage `threads`: what may run in any order, lanes, warps and iterations, runs in one
+ * that the seed draws; 0: as it is numbered.  It is an error of the tree, with either, when two
+ * threads touch an element, one of them storing, and no barrier stands between. */
+void interp_threads(Arena *, const Prog *, Env *, InterpCut *cut, void *with, uint64_t seed);
+
 #endif

@@ -111,6 +111,8 @@ Node *loop_node(Prog *p, const Node *n)
 
     c->body = arena_copy(p->arena, n->body, (size_t)n->nbody * sizeof *n->body);
     c->at = arena_copy(p->arena, n->at, (size_t)n->nat * sizeof *n->at);
+    if (c->lanes == 0) /* as the text has it */
+        c->lanes = 1;
     return c;
 }
 
@@ -287,7 +289,7 @@ static Local *like(Prog *p, const Local *l)
 /* The same tree, where each local is bound once: passes copy loops with their locals. */
 static Node *bound_once(Binding *b, Node *n)
 {
-    Node *c = loop_node(b->p, n), **body = arena_array(b->p->arena, n->nbody, sizeof *body);
+    Node *c = n, **body = NULL;
     Local *old = n->local;
 
     if (n->kind == N_FOR && is_bound_again(b, old)) {
@@ -296,47 +298,64 @@ static Node *bound_once(Binding *b, Node *n)
         c = loop_node(b->p, loop_replace(b->p, n, old, loop_use(b->p, l)));
         c->local = l;
     }
-    for (int i = 0; i < c->nbody; i++)
-        body[i] = c->body[i];
     for (int i = 0; i < c->nbody; i++) {
-        old = body[i]->kind == N_LET ? body[i]->local : NULL;
+        Node *was = body != NULL ? body[i] : c->body[i], *in = was;
+
+        old = in->kind == N_LET ? in->local : NULL;
         if (old != NULL && is_bound_again(b, old)) {
             Local *l = like(b->p, old);
 
+            if (body == NULL)
+                body = arena_copy(b->p->arena, c->body, (size_t)c->nbody * sizeof *body);
             for (int k = i + 1; k < c->nbody; k++)
                 body[k] = loop_replace(b->p, body[k], old, loop_use(b->p, l));
-            body[i] = loop_node(b->p, body[i]);
-            body[i]->local = l;
+            in = loop_node(b->p, in);
+            in->local = l;
         }
-        body[i] = bound_once(b, body[i]);
+        in = bound_once(b, in);
+        if (in != was && body == NULL)
+            body = arena_copy(b->p->arena, c->body, (size_t)c->nbody * sizeof *body);
+        if (body != NULL)
+            body[i] = in;
     }
+    if (body == NULL)
+        return c;
+    c = loop_node(b->p, c);
     c->body = body;
     return c;
 }
 
-/* Gives each local that is bound below n a new one, which the memo tells. */
-static Node *rename_locals(Prog *p, const Node *n, Memo *memo)
+/* Makes a new local for each that is bound in n, which the memo tells. */
+static void rename_locals(Prog *p, const Node *n, Memo *memo)
 {
-    Node *c = loop_node(p, n);
-    Node **body = arena_array(p->arena, n->nbody, sizeof *body);
-
     if (n->local != NULL) {
-        c->local = like(p, n->local);
-        *ir_memo(p, memo, loop_use(p, n->local)) = loop_use(p, c->local);
+        Expr *use = loop_use(p, n->local), *by = loop_use(p, like(p, n->local));
+
+        *ir_memo(p, memo, use) = by;
     }
     for (int i = 0; i < n->nbody; i++)
-        body[i] = rename_locals(p, n->body[i], memo);
-    c->body = body;
-    return c;
+        rename_locals(p, n->body[i], memo);
+}
+
+/* Lets the nodes of n, which nobody else has, bind the new ones. */
+static void bind_renamed(Prog *p, Node *n, Memo *memo)
+{
+    if (n->local != NULL)
+        n->local = (Local *)(*ir_memo(p, memo, loop_use(p, n->local)))->local;
+    for (int i = 0; i < n->nbody; i++)
+        bind_renamed(p, n->body[i], memo);
 }
 
 Node *loop_fresh(Prog *p, const Node *n)
 {
     Binding b = { .p = p };
     Memo memo = { 0 };
-    Node *c = rename_locals(p, bound_once(&b, loop_node(p, n)), &memo);
+    Node *c = bound_once(&b, (Node *)n);
 
-    return loop_rewrite(p, c, same, NULL, &memo);
+    rename_locals(p, c, &memo);
+    c = loop_rewrite(p, c, same, NULL, &memo);
+    bind_renamed(p, c, &memo);
+    return c;
 }
 
 const char *loop_path(const Node *n)

@@ -259,6 +259,11 @@ bool loop_is_wide(const Node *, Expr *cell, const LoopKnown *known);
 /* Throws ST_CHECK where levels do not fit each other; a part of loop_check. */
 void loop_check_levels(Prog *);
 
+/* loop_threads.c: throws ST_CHECK where lanes or warps that are threads touch one element, one of
+ * them storing, with no barrier between, or where a barrier is not met by all; a part of loop_check
+ * for programs at stage `threads`. */
+void loop_check_threads(Prog *);
+
 /* loop_init.c: initial values.  An array's is an attribute of the array, from the stage `positions`
  * on until a pass or a step of a schedule places it: in a register, in a store, or in a nest of
  * loops.  It is made of literals, sizes, structure that no phase builds, and the indices of the

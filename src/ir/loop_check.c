@@ -590,4 +590,6 @@ void loop_check(Prog *p)
             c.bound[n->local->id] = false;
     }
     loop_check_levels(p);
+    if (p->threads)
+        loop_check_threads(p);
 }

@@ -6,7 +6,6 @@
 #include "ir/loop.h"
 
 #include <limits.h>
-#include <stdlib.h>
 
 static bool mentions(Expr *e, const Local *l)
 {
@@ -176,8 +175,7 @@ static Spot *sorted_spots(Prog *p, const Near *m, int *from)
 
     for (int i = 0; i < m->n; i++)
         spot[i] = (Spot){ m->x[i].constant, m->kind[i], i };
-    if (m->n > 0)
-        qsort(spot, (size_t)m->n, sizeof *spot, compare_spots);
+    array_sort(spot, m->n, sizeof *spot, compare_spots);
     for (int i = m->n - 1; i >= 0; i--)
         from[spot[i].kind] = i;
     return spot;

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -75,8 +74,7 @@ static void ask_list(Job *j, int dir, Query *q)
         *e = (JitEntry){ .bytes = st.st_size, .age = now - st.st_mtime };
         memcpy(e->key, list[i], JIT_KEY);
     }
-    if (q->n > 0)
-        qsort(q->entry, (size_t)q->n, sizeof *q->entry, by_key);
+    array_sort(q->entry, q->n, sizeof *q->entry, by_key);
 }
 
 JitEntry *jit_cache_list(Jit *jit, Arena *a, int *n)

@@ -7,7 +7,6 @@
 #include "jit/jit_int.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -106,8 +105,7 @@ static bool load_any(Job *j, int dir)
     memcpy(program, j->key, JIT_KEY / 2);
     program[JIT_KEY / 2] = 0;
     list = dir_list(j, dir, &n);
-    if (n > 0)
-        qsort(list, (size_t)n, sizeof *list, by_name);
+    array_sort(list, n, sizeof *list, by_name);
     for (int i = 0; i < n; i++) {
         const char *suffix = dir_suffix(list[i]);
 
@@ -182,12 +180,14 @@ void jit_need_compiler(Jit *jit, Err *err)
 static void publish(Job *j, Bytes lib)
 {
     for (int i = 0; i < DIRS; i++) {
-        int code = j->dir[i].fd < 0 ? 0 : entry_publish(j, j->dir[i].fd, lib);
+        int code;
 
-        if (j->dir[i].fd >= 0 && code == 0)
+        if (j->dir[i].fd < 0)
+            continue;
+        code = entry_publish(j, j->dir[i].fd, lib);
+        if (code == 0)
             return;
-        if (code != 0)
-            job_note(j, "not kept in %s: %s", j->dir[i].path, strerror(code));
+        job_note(j, "not kept in %s: %s", j->dir[i].path, strerror(code));
     }
 }
 

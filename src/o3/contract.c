@@ -69,8 +69,7 @@ static void merge(Coupling *c)
     double largest = 0;
     int n = 0, kept = 0;
 
-    if (c->n > 0)
-        qsort(c->term, (size_t)c->n, sizeof *c->term, compare);
+    array_sort(c->term, c->n, sizeof *c->term, compare);
     for (int k = 0; k < c->n; k++) {
         largest = fmax(largest, fabs(c->term[k].c));
         if (n > 0 && compare(&c->term[n - 1], &c->term[k]) == 0)
@@ -247,8 +246,7 @@ static void keep(Writer *w)
             to++;
         keep_some(w, from, to);
     }
-    if (w->nshare > 0)
-        qsort(w->share, (size_t)w->nshare, sizeof *w->share, by_kept);
+    array_sort(w->share, w->nshare, sizeof *w->share, by_kept);
 }
 
 static void put_terms(Writer *w, const Coupling *c, int degree)

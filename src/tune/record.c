@@ -5,7 +5,6 @@
  * is not exactly what tune_record_print writes is no record: each ends in a sum over itself. */
 #include "tune/tune.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const char mark[] = "weft-tuned 1 ";
@@ -227,8 +226,7 @@ static int by_name(const void *a, const void *b)
 
 void tune_records_sort(TuneRecords *all)
 {
-    if (all->n > 0)
-        qsort(all->r, (size_t)all->n, sizeof *all->r, by_name);
+    array_sort(all->r, all->n, sizeof *all->r, by_name);
 }
 
 static bool is_of(const TuneRecord *r, const TuneKey *key)

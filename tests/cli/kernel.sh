@@ -21,6 +21,13 @@ try "verbose" 0 env WEFT_VERBOSE=1 "$WEFT" run spmm.weft $files
 same product.txt
 err "weft,compile,spmm,c,"
 err "weft,run,spmm,c,"
+# A folder that is opened has the number 0 then.
+for how in compiled disk; do
+    try "standard input closed, $how" 0 env WEFT_VERBOSE=1 WEFT_CACHE_DIR="$PWD/closed" \
+        bash -c "'$WEFT' run spmm.weft $files <&-"
+    same product.txt
+    err ",$how,"
+done
 try "verbose turned off" 0 env WEFT_VERBOSE=0 "$WEFT" run spmm.weft $files
 none stderr
 

@@ -119,6 +119,8 @@ static void lower(Clock *c, Arena *a, Arena *trees, const Prog *p, const char *s
     start(c, a);
     ir_print(&printed, k.p);
     stop(c, "print after all");
+    api_collect_garbage(&k); /* who prints the loops does not emit them too */
+    start(c, a);
     emit_text(&text, &emit_dialect_c, k.p, k.phase, k.n, "");
     stop(c, "emit");
 }

@@ -338,6 +338,16 @@ static bool same_element(const Array *a, const Array *b, int64_t i)
     return ir_type[a->type].floats && isnan(array_float(a, i)) && isnan(array_float(b, i));
 }
 
+/* Whether a value may have been computed in f32: an f64 buffer can hold one. */
+static bool has_f32(const Prog *p)
+{
+    bool has = false;
+
+    for (int i = 0; i < p->nbuf && !has; i++)
+        has = ir_type[p->buf[i]->type].floats && p->buf[i]->type != T_f64;
+    return has;
+}
+
 /* The error that the element may have. */
 static double tolerance(const Exec *x, const Array *want)
 {
@@ -345,7 +355,8 @@ static double tolerance(const Exec *x, const Array *want)
 
     for (int64_t i = 0; i < want->n && ir_type[want->type].floats; i++)
         most = fmax(most, fabs(array_float(want, i)));
-    return most * x->s->tolerance * (want->type == T_f64 && !x->s->single ? 1 : 1e8);
+    return most * (x->s->tolerance * (want->type == T_f64 ? 1 : 1e8) +
+                   x->s->functions * (has_f32(x->s->prog) ? 1e8 : 1));
 }
 
 static bool is_near(const Array *a, const Array *b, int64_t i, double tol)
@@ -356,7 +367,7 @@ static bool is_near(const Array *a, const Array *b, int64_t i, double tol)
 static const char *compare(Exec *x, const Buf *b)
 {
     const Array *got = &x->env->buf[b->id], *want = &x->s->want->buf[b->id];
-    double tol = x->s->tolerance > 0 ? tolerance(x, want) : 0;
+    double tol = x->s->tolerance > 0 || x->s->functions > 0 ? tolerance(x, want) : 0;
 
     if (got->data == NULL)
         return want->n == 0 ? NULL : wrong(x, "%s is not written", b->name);

@@ -44,7 +44,7 @@ typedef struct Subject { /* a program with its arrays, and what becomes of it */
     bool exact; /* no operation rounds, so that every pass may run and still give the same bits */
     double tolerance; /* when not 0, every pass runs and this is the error that they may make, of */
                       /* the largest element; times 1e8 for f32 */
-    bool single;  /* with a tolerance: f64 may come from functions of f32 */
+    double functions; /* the same for what a device's functions, as exp, add to it */
     bool strided; /* inputs are read as strides.c lays them */
     Prog *prog;
     const char *text;

@@ -157,17 +157,17 @@ static void interpret(Arena *a, Subject *s)
     err_clear(a->err);
 }
 
-/* ctx: NULL, or the type of its value. */
 static bool is_function(Expr *e, const void *ctx)
 {
-    return e->op >= OP_exp && e->op <= OP_silu && (ctx == NULL || e->type == *(const Type *)ctx);
+    (void)ctx;
+    return e->op >= OP_exp && e->op <= OP_silu;
 }
 
-static bool calls(const Prog *p, const Type *type)
+static bool calls(const Prog *p)
 {
     for (int i = 0; i < p->nstmt; i++)
         for (int k = 0; k < p->stmt[i]->nassign; k++)
-            if (ir_any((Prog *)p, p->stmt[i]->assign[k].value, is_function, type))
+            if (ir_any((Prog *)p, p->stmt[i]->assign[k].value, is_function, NULL))
                 return true;
     return false;
 }
@@ -178,13 +178,10 @@ enum { LAST_PLACES = 64 };
 
 void subject_add(Arena *a, Subjects *all, Subject s)
 {
-    static const Type single = T_f32;
     Text prefix = { .arena = a };
 
-    if (all->device != NULL && calls(s.prog, NULL)) {
-        s.tolerance = s.tolerance > LAST_PLACES * 0x1p-53 ? s.tolerance : LAST_PLACES * 0x1p-53;
-        s.single = calls(s.prog, &single);
-    }
+    if (all->device && calls(s.prog))
+        s.functions = LAST_PLACES * 0x1p-53;
 
     text_f(&prefix, "k%d", all->n);
     strides_repeat(a, &s);

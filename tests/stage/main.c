@@ -15,6 +15,8 @@
 
 static const char usage[] =
     "weft_stage run N SEED   N random programs and their gradients, after every pass\n"
+    "weft_stage threads N SEED  the same with lanes that are threads, and without each barrier\n"
+    "weft_stage shapes N SEED  N random trees of threads, and without each barrier\n"
     "weft_stage skip N SEED  N random programs and their gradients, without each optional pass\n"
     "weft_stage bisect       a defect in each optional pass is found by leaving out passes\n"
     "weft_stage selftest     planted defects are found\n"
@@ -66,6 +68,88 @@ static void one(Tally *sum, uint64_t seed)
         sum->failed++;
     }
     arena_free(&a);
+}
+
+static void barriers_of(Tally *sum, Trial *t, Barriers *b)
+{
+    Finding f;
+
+    t->warp = true;
+    f = trial_run(t, PLANT_NONE);
+    note(sum, t, &f);
+    if (f.failed || f.bad != NULL)
+        return;
+    f = trial_barriers(t, b);
+    if (f.bad != NULL)
+        note(sum, t, &f);
+}
+
+/* Programs whose lanes are threads. */
+static void threads(Tally *sum, int64_t n, uint64_t seed)
+{
+    Tally t = { 0 };
+    Barriers b = { 0 };
+    bool few = n < 100, good;
+
+    for (int64_t i = 0; i < n; i++) {
+        Arena a;
+        Err err = { 0 };
+        Trial one, g;
+
+        arena_init(&a, &os_libc, &err);
+        if (CATCH(&err, one = trial_random(&a, seed + (uint64_t)i)) == ST_OK) {
+            barriers_of(&t, &one, &b);
+            if (trial_gradient(&one, &g))
+                barriers_of(&t, &g, &b);
+        }
+        arena_free(&a);
+    }
+    good = few || (b.n > 0 && b.raced * 4 > b.refused);
+    printf("%s %" PRId64 " programs of threads, %" PRId64 " trees compared; %d barriers left out: the "
+           "checker refuses %d, %d of them race\n",
+           good ? "ok  " : "FAIL", t.passed + t.failed, t.stages, b.n, b.refused, b.raced);
+    sum->passed += t.passed + good;
+    sum->failed += t.failed + !good;
+}
+
+/* Some of them need a barrier where not all come to it: the checker says so. */
+static void shapes(Tally *sum, int64_t n, uint64_t seed)
+{
+    Tally t = { 0 };
+    Barriers b = { 0 };
+    int64_t apart = 0;
+    bool good;
+
+    for (int64_t i = 0; i < n; i++) {
+        Arena a;
+        Err err = { 0 };
+        Trial one;
+        Finding f;
+
+        arena_init(&a, &os_libc, &err);
+        if (CATCH(&err, one = trial_shape(&a, seed + (uint64_t)i)) != ST_OK) {
+            printf("==== seed %" PRIu64 ": %s\n", seed + (uint64_t)i, err.msg);
+            t.failed++;
+        } else {
+            f = trial_tree(&one);
+            if (f.bad != NULL && strstr(f.bad, " put it outside") != NULL) {
+                apart++;
+            } else {
+                note(&t, &one, &f);
+                if (f.bad == NULL)
+                    f = trial_barriers(&one, &b);
+                if (f.bad != NULL)
+                    note(&t, &one, &f);
+            }
+        }
+        arena_free(&a);
+    }
+    good = n < 100 || (apart * 4 < n && b.raced * 4 > b.refused);
+    printf("%s %" PRId64 " trees of threads, %" PRId64 " with barriers that not all can meet; %d "
+           "barriers left out: the checker refuses %d, %d of them race\n",
+           good ? "ok  " : "FAIL", n, apart, b.n, b.refused, b.raced);
+    sum->passed += t.passed + good;
+    sum->failed += t.failed + !good;
 }
 
 static void run(Tally *sum, int64_t n, uint64_t seed)
@@ -186,7 +270,7 @@ static bool is_one_of(const char *mode, const char *const *names)
 
 int main(int argc, char **argv)
 {
-    static const char *const modes[] = { "all", "run", "skip", "bisect", "selftest", NULL };
+    static const char *const modes[] = { "all", "run", "threads", "shapes", "skip", "bisect", "selftest", NULL };
     const char *mode = argc > 1 ? argv[1] : "all";
     int64_t n = argc > 2 ? strtoll(argv[2], NULL, 10) : 1000;
     uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : test_seed();
@@ -206,6 +290,10 @@ int main(int argc, char **argv)
         skip(&sum, all ? test_scale(400) : n, seed);
     if (all || strcmp(mode, "run") == 0)
         run(&sum, all ? test_scale(2000) : n, seed);
+    if (all || strcmp(mode, "threads") == 0)
+        threads(&sum, all ? test_scale(1000) : n, seed);
+    if (all || strcmp(mode, "shapes") == 0)
+        shapes(&sum, all ? test_scale(4000) : n, seed);
     printf("%" PRId64 " passed, %" PRId64 " failed\n", sum.passed, sum.failed);
     return sum.failed > 0;
 }

@@ -16,6 +16,7 @@ typedef struct Trial { /* a program with its arrays */
     Data *in;
     bool exact;    /* no operation rounds: passes that re-associate keep every bit */
     bool rerooted; /* scatters go over a transpose */
+    bool warp;     /* lanes are threads */
 } Trial;
 
 typedef enum Plant { /* a defect, to see it found */
@@ -50,8 +51,18 @@ Finding trial_run(const Trial *, Plant);
  * (NULL: none) unless that is the pass that is skipped; only the end is compared. */
 struct Pass;
 Finding trial_without(const Trial *, const struct Pass *skipped, const struct Pass *defect);
+/* All passes for lanes that are threads.  Then each barrier of the result is left out in turn: the
+ * checker refuses the tree, or no order of threads has a race. */
+typedef struct Barriers {
+    int n, refused; /* by the checker; and of these, */
+    int raced;      /* so many as the interpreter found a race without */
+} Barriers;
+Finding trial_tree(const Trial *); /* a tree of stage loops with its barriers */
+Finding trial_barriers(const Trial *, Barriers *);
 /* The random program of a seed; its gradient, or false when it has none. */
 Trial trial_random(Arena *, uint64_t seed);
+/* shapes.c: a random tree for warps or blocks. */
+Trial trial_shape(Arena *, uint64_t seed);
 bool trial_gradient(const Trial *, Trial *out);
 
 #endif

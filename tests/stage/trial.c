@@ -77,7 +77,7 @@ static void compare(Run *r, const Prog *q, const Env *got)
         const Buf *b = r->t->prog->buf[i], *c = ir_find_buf(q, b->name);
         const Array *y = &r->want->buf[i], *x = c == NULL ? NULL : &got->buf[c->id];
 
-        if (!b->written || b->kind == B_TEMP)
+        if (!b->written || b->kind == B_TEMP || loop_is_work(b))
             continue;
         if (x == NULL || x->n != y->n || x->type != y->type) {
             fail(r, "%s has another length or type", b->name);
@@ -136,7 +136,7 @@ static void check_run(Run *r, Prog *of, Prog *read)
     Prog *q = r->t->seed % 2 == 0 ? of : read;
     Env *got = bind(r, q);
     Err *err = r->a->err;
-    Status st = CATCH(err, interp_loops(r->a, q, got, cut, &rng));
+    Status st = CATCH(err, interp_threads(r->a, q, got, cut, &rng, 1 + r->t->seed));
 
     if (st == ST_OK && r->status == ST_OK)
         compare(r, q, got);
@@ -187,6 +187,9 @@ static Aim aim_of(const Run *r, Target *target)
     Aim aim;
 
     *target = (Target){ .unit = { VECTOR_LANES(2 * wide, wide), 16 << seed % 2, VECTOR_CORE } };
+    if (r->t->warp) /* as many of each type */
+        *target = (Target){ .kind = KIND_WARP,
+                            .unit = { VECTOR_LANES(wide, wide), 96, VECTOR_CORE } };
     aim = api_aim(target);
     sched_parse(r->a->err, random_sets(r->a, &aim.sched.policy, seed), &aim.sched);
     aim.sched.policy.panel = seed % 5 < 2 ? 3 + 5 * (int)(seed % 2) : 0;
@@ -270,6 +273,125 @@ Finding trial_run(const Trial *t, Plant plant)
 
     if (start(&r))
         end(&r, CATCH(t->arena->err, passes(&r, plant)));
+    return r.f;
+}
+
+enum { ORDERS = 3 }; /* of threads */
+
+/* Whether some order of the threads of this tree has a race; its message. */
+static const char *race_of(Run *r, Prog *p)
+{
+    const char *race = NULL;
+
+    for (uint64_t i = 0; i < ORDERS && race == NULL; i++) {
+        Rng rng = { r->t->seed + i };
+        Text msg = { .arena = r->a };
+        Env *env = bind(r, p);
+
+        CATCH(r->a->err, interp_threads(r->a, p, env, cut, &rng, r->t->seed * ORDERS + i));
+        text_str(&msg, r->a->err->msg);
+        race = strstr(msg.s, "race: ");
+        err_clear(r->a->err);
+    }
+    return race;
+}
+
+/* The tree without its barrier number *n, counted down. */
+static Node *less_barrier(Prog *p, const Node *from, int *n)
+{
+    Node *c = loop_node(p, from);
+    Node **body = (Node **)c->body;
+    int m = 0;
+
+    for (int i = 0; i < c->nbody; i++) {
+        if (body[i]->kind == N_BARRIER && (*n)-- == 0)
+            continue;
+        body[m++] = less_barrier(p, body[i], n);
+    }
+    c->nbody = m;
+    return c;
+}
+
+/* False: there is no such barrier. */
+static bool without_barrier(Run *r, const Prog *of, int n, Barriers *sum)
+{
+    Prog *p = ir_copy(r->a, of);
+    Node **phase = arena_copy(r->a, p->phase, (size_t)p->nphase * sizeof *phase);
+    Text text = { .arena = r->a };
+    bool refused;
+    const char *race;
+
+    for (int i = 0; i < p->nphase && n >= 0; i++)
+        phase[i] = less_barrier(p, phase[i], &n);
+    if (n >= 0)
+        return false;
+    p->phase = phase;
+    refused = CATCH(r->a->err, ir_check(p)) != ST_OK;
+    err_clear(r->a->err);
+    race = race_of(r, p);
+    sum->n++;
+    sum->refused += refused;
+    sum->raced += refused && race != NULL;
+    if (refused || race == NULL)
+        return true;
+    ir_print(&text, p);
+    r->f.shown = text.s;
+    fail(r, "the checker takes a tree without one of its barriers, and it has a %s", race);
+    return true;
+}
+
+/* The program as threads run it: a tree gets its barriers, any other one all passes. */
+static Prog *threads_of(Run *r)
+{
+    Prog *p = ir_copy(r->a, r->t->prog);
+    Kernel k = { .p = p, .phase = (Node **)p->phase, .n = p->nphase };
+    Target target;
+    Aim aim = aim_of(r, &target);
+
+    if (p->stage == STAGE_LOOPS)
+        lower_barriers(&k);
+    else
+        for (const Pass *s = api_pass; s->name != NULL; s++)
+            api_run_pass(s, &k, &aim);
+    return p;
+}
+
+/* The barriers of a tree: all together they are enough. */
+static void tree(Run *r)
+{
+    Prog *p = threads_of(r);
+    const char *race;
+
+    r->f.after = "barriers";
+    check_run(r, p, check_text(r, p, PLANT_NONE));
+    race = race_of(r, p);
+    if (race != NULL)
+        fail(r, "%s", race);
+}
+
+Finding trial_tree(const Trial *t)
+{
+    Run r = { .t = t, .a = t->arena };
+
+    if (start(&r))
+        end(&r, CATCH(t->arena->err, tree(&r)));
+    return r.f;
+}
+
+static void barriers(Run *r, Barriers *sum)
+{
+    Prog *p = threads_of(r);
+
+    for (int i = 0; r->f.bad == NULL && without_barrier(r, p, i, sum); i++)
+        ;
+}
+
+Finding trial_barriers(const Trial *t, Barriers *sum)
+{
+    Run r = { .t = t, .a = t->arena };
+
+    if (start(&r))
+        end(&r, CATCH(t->arena->err, barriers(&r, sum)));
     return r.f;
 }
 

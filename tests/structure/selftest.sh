@@ -253,6 +253,13 @@ done
 [ "$("$tmp/mutate" draw 9 5 "$tmp/p.c" | sort -u | wc -l)" = 9 ] || bad "nine different changes are not drawn"
 [ "$("$tmp/mutate" draw 9 5 "$tmp/p.c")" = "$("$tmp/mutate" draw 9 5 "$tmp/p.c")" ] || bad "a seed does not give the same"
 [ "$("$tmp/mutate" draw 9 5 "$tmp/p.c")" != "$("$tmp/mutate" draw 9 6 "$tmp/p.c")" ] || bad "another seed gives the same"
+# What a seed draws stays when other code is written, and when the file has another name.
+drawn() { "$tmp/mutate" draw 9 5 "$1" | cut -f4-; }
+{ echo 'static int first(int x) { return g(x, 7) - x; }' && cat "$tmp/p.c"; } >"$tmp/q.c"
+same=$(comm -12 <(drawn "$tmp/p.c" | sort) <(drawn "$tmp/q.c" | sort) | wc -l)
+[ "$same" -ge 6 ] || bad "with one more function, $same of nine mutants are drawn again"
+mv "$tmp/q.c" "$tmp/a.c" && cp "$tmp/p.c" "$tmp/q.c"
+[ "$(drawn "$tmp/p.c")" = "$(drawn "$tmp/q.c")" ] || bad "another name of the file gives others"
 part "mutants"
 
 # The tests without optional tools, on programs that ask for one.

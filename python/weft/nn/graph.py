@@ -15,7 +15,7 @@ from torch.nn import Module, Parameter, functional
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.parameter import UninitializedParameter
 
-from .. import _check, _edges, _message
+from .. import _check, _edges, _message, _torch_edges
 from .._graph import Graph
 from .._lib import ArgumentError
 from .._sparse import bad, describe
@@ -196,9 +196,7 @@ class _Edges:
         return out, None if weight is None else torch.cat([weight, weight.new_full((n,), fill)])
 
     def tensor(self) -> Tensor:
-        if isinstance(self.index, Graph):
-            return torch.stack([torch.from_numpy(self.index.col), torch.from_numpy(self.index.row)]).long()
-        return self.index
+        return _torch_edges.index_of(self.index).long() if isinstance(self.index, Graph) else self.index
 
 
 def _list_of(A: Tensor) -> Tuple[Tensor, Tensor]:

@@ -6,7 +6,6 @@
  * number of pairs. */
 #include "lower/algebra/factor_int.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { WORD = 64 };
@@ -76,8 +75,7 @@ static void number(Prog *p, Grouping *g, int all)
     for (int i = 0; i < g->n; i++)
         for (int k = 0; k < g->path[i].nmoving && g->first[g->list[i]] == i; k++, n++)
             reader[n] = (Reader){ g->path[i].moving[k], g->list[i], n };
-    if (all > 1)
-        qsort(reader, (size_t)all, sizeof *reader, by_element);
+    array_sort(reader, all, sizeof *reader, by_element);
     n = 0;
     for (int i = 0, end; i < all; i = end) {
         for (end = i + 1; end < all && reader[end].element == reader[i].element;)

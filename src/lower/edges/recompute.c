@@ -40,8 +40,8 @@ static void see_input(Expr *e, void *ctx)
 
     if (e->op == OP_local && e->local == in->other)
         in->good = false;
-    for (int i = in->from; e->op == OP_cell && i < in->k->n; i++)
-        in->good = in->good && !loop_writes(in->k->phase[i], e->buf);
+    for (int i = in->from; in->good && e->op == OP_cell && i < in->k->n; i++)
+        in->good = !loop_writes(in->k->phase[i], e->buf);
 }
 
 /* Whether the nest in this loop over rows sums up each element of the row: sums outside, columns
@@ -62,10 +62,12 @@ static bool take_nest(const Kernel *k, const Node *rows, LowerTile how, Recomput
     m->column = lower_in_lanes(k->p, n, how.unit);
     m->buf = n->body[0]->out->buf;
     m->row = rows->local;
-    ir_visit(k->p, n->body[0]->value, see_input, &in, &met);
-    return in.good && m->column != NULL && m->buf->kind == B_TEMP &&
-           (m->buf->type == T_f32 || m->buf->type == T_f64) &&
-           is_row_index(n->body[0]->out->arg[0], rows->local, n);
+    if (m->column == NULL || m->buf->kind != B_TEMP ||
+        (m->buf->type != T_f32 && m->buf->type != T_f64) ||
+        !is_row_index(n->body[0]->out->arg[0], rows->local, n))
+        return false;
+    ir_visit(k->p, n->body[0]->value, see_input, &in, &met); /* which looks at all phases */
+    return in.good;
 }
 
 /* Whether the array has so many rows, each of one column after the other, and all of them begin

@@ -51,10 +51,8 @@ static void prepare(Prog *p, const Node *phase, Invariants *k)
         return;
     k->ready = true;
     note_written(p, k, phase);
-    if (k->nwritten > 1)
-        qsort(k->written, (size_t)k->nwritten, sizeof *k->written, by_buf);
-    if (k->nassigned > 1)
-        qsort(k->assigned, (size_t)k->nassigned, sizeof *k->assigned, by_local);
+    array_sort(k->written, k->nwritten, sizeof *k->written, by_buf);
+    array_sort(k->assigned, k->nassigned, sizeof *k->assigned, by_local);
 }
 
 /* Whether the phase changes the leaf itself: an element or a local. */

@@ -4,7 +4,6 @@
  * Use sites: an index from the arrays of a phase to the nodes that use them, made by one walk. */
 #include "lower/facts/facts_int.h"
 
-#include <stdlib.h>
 
 typedef struct Finding {
     Prog *p;
@@ -57,8 +56,7 @@ void lower_sites(Prog *p, Node **phase, Sites *s)
     if (s->spot != NULL)
         return;
     *phase = copy(&f, *phase, -1);
-    if (s->nof > 1)
-        qsort(s->of, (size_t)s->nof, sizeof *s->of, order);
+    array_sort(s->of, s->nof, sizeof *s->of, order);
 }
 
 /* The first place of a spot of the array, or of one with a larger id. */

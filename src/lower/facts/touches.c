@@ -6,7 +6,6 @@
  * with the length of the program and not with the number of pairs of phases. */
 #include "lower/facts/facts_int.h"
 
-#include <stdlib.h>
 
 typedef struct Marking {
     Prog *p;
@@ -69,8 +68,7 @@ Touches lower_touched(Prog *p, const Node *phase)
     int n = 0;
 
     mark(&m, phase);
-    if (t.n > 1)
-        qsort(t.touch, (size_t)t.n, sizeof *t.touch, by_id);
+    array_sort(t.touch, t.n, sizeof *t.touch, by_id);
     for (int i = 0; i < t.n; i++)
         if (n > 0 && t.touch[n - 1].buf == t.touch[i].buf) {
             t.touch[n - 1].read = t.touch[n - 1].read || t.touch[i].read;

@@ -5,7 +5,6 @@
  * register, by fused multiply-adds, and stored once. */
 #include "lower/facts/facts_int.h"
 
-#include <stdlib.h>
 
 enum { LIMIT_DEPTH = 250 }; /* of a sum, which nests; more terms are another store */
 
@@ -64,8 +63,7 @@ static void link_stores(Prog *p, Store *store, int n)
 
     for (int i = 0; i < n; i++)
         sorted[i] = &store[i];
-    if (n > 1)
-        qsort(sorted, (size_t)n, sizeof *sorted, order);
+    array_sort(sorted, n, sizeof *sorted, order);
     for (int i = 0; i + 1 < n; i++) {
         const Store *x = sorted[i], *y = sorted[i + 1];
 
@@ -73,8 +71,7 @@ static void link_stores(Prog *p, Store *store, int n)
             x->constant == y->constant)
             sorted[i]->same = y->at;
     }
-    if (n > 1)
-        qsort(sorted, (size_t)n, sizeof *sorted, order_in_array);
+    array_sort(sorted, n, sizeof *sorted, order_in_array);
     for (int i = n - 2; i >= 0; i--) {
         const Store *x = sorted[i], *y = sorted[i + 1];
 

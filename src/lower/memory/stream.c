@@ -6,7 +6,6 @@
  * entries, exceed the caches, so that the first results would be evicted before the end anyway. */
 #include "lower/memory/memory_int.h"
 
-#include <stdlib.h>
 
 typedef struct Reads { /* of all phases */
     Prog *p;
@@ -118,8 +117,7 @@ int64_t lower_row_bytes(Prog *p, const Node *rows)
     int64_t bytes = 0, more;
 
     loop_visit(p, rows, see_row, &r, &met);
-    if (r.n > 1)
-        qsort(r.of, (size_t)r.n, sizeof *r.of, by_buf);
+    array_sort(r.of, r.n, sizeof *r.of, by_buf);
     for (int i = 0; i < r.n; i++)
         if ((i == 0 || r.of[i].buf != r.of[i - 1].buf) && !int_add(bytes, r.of[i].bytes, &more))
             bytes = more;

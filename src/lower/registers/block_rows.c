@@ -290,19 +290,22 @@ static void see_read(Expr *e, void *ctx)
     s->good = s->good && own;
 }
 
-/* Stores to locals are to those that the row binds. */
+static bool binds(Node *const *n, int count, const Local *l)
+{
+    for (int i = 0; i < count; i++)
+        if ((n[i]->kind == N_LET && n[i]->local == l) || binds(n[i]->body, n[i]->nbody, l))
+            return true;
+    return false;
+}
+
+/* Stores to locals are to those that the row binds, at its beginning or in a loop inside. */
 static bool are_bound(Node *const *n, int count, const Node *loop)
 {
-    for (int i = 0; i < count; i++) {
-        const Local *l = n[i]->kind == N_STORE && n[i]->out->op == OP_local ? n[i]->out->local
-                                                                             : NULL;
-        bool found = l == NULL;
-
-        for (int k = 0; k < loop->nbody && !found; k++)
-            found = loop->body[k]->kind == N_LET && loop->body[k]->local == l;
-        if (!found || !are_bound(n[i]->body, n[i]->nbody, loop))
+    for (int i = 0; i < count; i++)
+        if ((n[i]->kind == N_STORE && n[i]->out->op == OP_local &&
+             !binds(loop->body, loop->nbody, n[i]->out->local)) ||
+            !are_bound(n[i]->body, n[i]->nbody, loop))
             return false;
-    }
     return true;
 }
 

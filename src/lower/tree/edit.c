@@ -195,21 +195,18 @@ static bool uses_in_tree(const Expr *e, const Local *l)
 
 bool lower_uses(Prog *p, Expr *e, Local *l, Memo *memo)
 {
-    Expr *yes, *no, *known;
+    Expr *known; /* the local, or e where that does not use it */
+    bool uses = false;
 
     if (e->tree <= SMALL_TREE)
         return uses_in_tree(e, l);
-    yes = loop_use(p, l);
-    no = ir_int(p, 0);
     known = *ir_memo(p, memo, e);
     if (known != NULL)
-        return known == yes;
-    known = e == yes ? yes : no;
-    for (int i = 0; i < e->nargs && known == no; i++)
-        if (lower_uses(p, e->arg[i], l, memo))
-            known = yes;
-    *ir_memo(p, memo, e) = known;
-    return known == yes;
+        return known != e;
+    for (int i = 0; i < e->nargs && !uses; i++)
+        uses = lower_uses(p, e->arg[i], l, memo);
+    *ir_memo(p, memo, e) = uses ? loop_use(p, l) : e;
+    return uses;
 }
 
 bool lower_mentions(Prog *p, Expr *e, Local *l)

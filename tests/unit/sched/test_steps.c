@@ -201,6 +201,24 @@ TEST(a_sum_that_loses_its_rows_is_not_parallel)
     refuses(spmm, "", "parallel c.i weighed J", "`balance` and an axis come after the loop");
 }
 
+/* Two tables that each have values twice: only their pairs tell the row. */
+#define PAIRS(rows)                                                                                \
+    "program p(n)\naxis B = n, Q = rows x y -> c { " rows " }\nf32 X[B, 4], Z[B, 2, 2]\n"            \
+    "z: Z[b, x(q), y(q)] += c[q] * X[b, pos(q)]\n"
+
+TEST(a_row_of_a_constant_relation_is_told_by_all_of_its_coordinates)
+{
+    gives(PAIRS("0 0 -> 1, 0 1 -> 2, 1 0 -> 3, 1 1 -> 4"), "reorder z.q z.b; parallel z.q", "z",
+          "phase z scheduled for q in Q\n"
+          "    for b in B\n"
+          "        check 0 <= q and q < 4 else index\n"
+          "        check 0 <= Q.x[q] and Q.x[q] < 2 else index\n"
+          "        check 0 <= Q.y[q] and Q.y[q] < 2 else index\n"
+          "        Z[b, Q.x[q], Q.y[q]] += c[q] * X[b, q]\n");
+    refuses(PAIRS("0 0 -> 1, 0 1 -> 2, 1 0 -> 3, 0 1 -> 4"), "reorder z.q z.b", "parallel z.q",
+            "two iterations of z.q may write one element of Z, both in z");
+}
+
 /* Which entry wins depends on the order of entries, not on that of rows and columns. */
 TEST(first_winners_stay_first)
 {
