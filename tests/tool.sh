@@ -12,6 +12,8 @@ declare -A package=( # the Debian packages of each
     [qemu-aarch64]=qemu-user
     [pocl]="pocl-opencl-icd ocl-icd-libopencl1"
     [oclgrind]="oclgrind ocl-icd-libopencl1"
+    [clang-22]=clang-22
+    [opencl-headers]=opencl-c-headers
 )
 
 # has TOOL: whether it is there.  The run-time libraries of clang's sanitizers are a package of their own.
@@ -22,6 +24,10 @@ has() {
     }
     if [ "$1" = pocl ]; then # a driver is no command
         ls /etc/OpenCL/vendors/pocl.icd >/dev/null 2>&1
+        return
+    fi
+    if [ "$1" = opencl-headers ]; then
+        [ -e /usr/include/CL/cl.h ]
         return
     fi
     command -v "$1" >/dev/null

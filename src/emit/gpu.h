@@ -6,6 +6,8 @@
  * and a fold is the only operation in which lanes meet.  Scalars have the same value in all lanes.
  * Sections differ by language: address spaces, the number of the lane, barriers, shuffles.  A C
  * compiler gets the integers alone, for what the host of an OpenCL program does. */
+#ifndef WEFT_GPU_H
+#define WEFT_GPU_H
 #if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
 #define WEFT_OPENCL
 /* ---- OpenCL C 1.2.  A warp is a work-group; lanes exchange values through local memory. */
@@ -125,7 +127,9 @@ WEFT_FN double weft_of_lane(double v, int lane)
 #define WEFT_AS_UINT(x) __float_as_uint(x)
 /* So many blocks have to be resident, or registers are free. */
 #define WEFT_KERNEL(blocks) extern "C" __global__ void __launch_bounds__(WEFT_BLOCK, blocks)
-#define WEFT_BARRIER __syncwarp()
+/* What __syncwarp is, and a memory clobber: nvcc moves loads over __syncwarp in kernels that have
+ * `restrict` arrays too. */
+#define WEFT_BARRIER asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
 #define WEFT_XOR(v, mask) __shfl_xor_sync(0xffffffffu, v, mask)
 #define WEFT_FIRST_OF(v) __shfl_sync(0xffffffffu, v, 0)
 #endif
@@ -501,4 +505,6 @@ WEFT_FN uint16_t weft_to_f16(float v)
     m += 0xfff + (m >> 13 & 1);
     return (uint16_t)(sign | (((uint32_t)e << 10) + (m >> 13)));
 }
+#endif
+
 #endif

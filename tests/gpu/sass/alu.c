@@ -48,8 +48,7 @@ static void imad_wide(Warp *w, const Ins *i, uint32_t mask)
     uint64_t v[LANES];
     uint32_t out = 0;
 
-    EACH(l, mask)
-    {
+    for (EACH(l, mask)) {
         const uint64_t p = product(i, a[l], b[l]);
         uint64_t add =
             i->arg[k + 2].kind == ARG_VALUE ? (uint64_t)i->arg[k + 2].value : pair_at(c, l);
@@ -65,8 +64,8 @@ static void imad_wide(Warp *w, const Ins *i, uint32_t mask)
     } else {
         Lanes t;
 
-        EACH(l, mask)
-        t[l] = (uint32_t)(v[l] >> 32);
+        for (EACH(l, mask))
+            t[l] = (uint32_t)(v[l] >> 32);
         put(w, &i->arg[0], t, mask);
     }
     if (k > 1)
@@ -141,16 +140,19 @@ void op_lea(Warp *w, const Ins *i, uint32_t mask)
     const int n = (int)i->arg[last].value & 31;
     const uint32_t carry = has(i, M_X) ? pred(w, &i->arg[i->args - 1]) : 0,
                    flip = bb->neg || bb->inv ? ~0u : 0;
+    const bool less = i->arg[k].neg && !has(i, M_HI); /* -(a << n) is ~(a << n) + 1, as of IADD3 */
     Lanes ta, tc, v;
-    const uint32_t *a = ints(w, &i->arg[k], ta), *b = raw(w, bb);
+    const uint32_t *a = less ? raw(w, &i->arg[k]) : ints(w, &i->arg[k], ta), *b = raw(w, bb);
     const uint32_t *c = has(i, M_HI) && !has(i, M_SX32) ? ints(w, &i->arg[k + 2], tc) : NULL;
     uint32_t out = 0;
 
     for (int l = 0; l < LANES; l++) {
         const uint64_t whole =
             c != NULL ? (uint64_t)c[l] << 32 | a[l] : (uint64_t)(int64_t)(int32_t)a[l];
-        const uint32_t x = has(i, M_HI) ? (uint32_t)(whole << n >> 32) : a[l] << n;
-        const uint64_t sum = (uint64_t)x + (b[l] ^ flip) + bb->neg + (carry >> l & 1);
+        const uint32_t shifted = has(i, M_HI) ? (uint32_t)(whole << n >> 32) : a[l] << n;
+        const uint32_t x = less ? ~shifted : shifted;
+        const uint64_t sum =
+            (uint64_t)x + (b[l] ^ flip) + bb->neg + less + (carry >> l & 1);
 
         v[l] = (uint32_t)sum;
         out |= (uint32_t)(sum >> 32) << l;
@@ -504,8 +506,13 @@ void op_s2r(Warp *w, const Ins *i, uint32_t mask)
 {
     Lanes v = { 0 };
 
-    EACH(l, mask)
-    v[l] = special(w, i, i->arg[1].name, l);
+    for (EACH(l, mask))
+        v[l] = special(w, i, i->arg[1].name, l);
+    if (i->arg[0].kind == ARG_UREG) { /* S2UR: the same for all */
+        for (uint32_t l = 0; l < LANES; l++)
+            v[l] = v[__builtin_ctz(mask)];
+        mask = ALL_LANES;
+    }
     put(w, &i->arg[0], v, mask);
 }
 
@@ -514,8 +521,7 @@ void op_cs2r(Warp *w, const Ins *i, uint32_t mask)
     uint64_t v[LANES] = { 0 };
     Lanes low;
 
-    EACH(l, mask)
-    {
+    for (EACH(l, mask)) {
         low[l] = special(w, i, i->arg[1].name, l);
         v[l] = low[l];
     }
@@ -535,8 +541,7 @@ void op_ldc(Warp *w, const Ins *i, uint32_t mask)
     uint64_t v[LANES] = { 0 };
     Lanes low = { 0 };
 
-    EACH(l, mask)
-    {
+    for (EACH(l, mask)) {
         const uint64_t at =
             (uint64_t)((int64_t)(int32_t)(w->r[a->reg][l] + w->ur[a->ureg][l]) + a->value);
 
@@ -585,16 +590,15 @@ void op_match(Warp *w, const Ins *i, uint32_t mask)
     Lanes v = { 0 };
 
     w->pending = 0;
-    EACH(l, mask)
-    {
+    for (EACH(l, mask)) {
         for (uint32_t m = 0; m < LANES; m++)
             if (mask >> m & 1 && (has(i, M_U64) ? pair_at(x, m) == pair_at(x, l) : x[m] == x[l]))
                 v[l] |= 1u << m;
         equal |= (uint32_t)(v[l] == mask) << l;
     }
     if (has(i, M_ALL))
-        EACH(l, mask)
-    v[l] = equal == mask ? mask : 0;
+        for (EACH(l, mask))
+            v[l] = equal == mask ? mask : 0;
     put(w, &i->arg[k], v, mask);
     if (k == 1)
         put_pred(w, &i->arg[0], equal == mask ? ALL_LANES : 0, mask);
@@ -607,8 +611,7 @@ void op_redux(Warp *w, const Ins *i, uint32_t mask)
     uint32_t r = a[__builtin_ctz(mask)];
 
     w->pending = 0;
-    EACH(l, mask & (mask - 1))
-    {
+    for (EACH(l, mask & (mask - 1))) {
         const uint32_t x = a[l];
 
         r = has(i, M_SUM)                                ? r + x
@@ -658,8 +661,7 @@ void op_shfl(Warp *w, const Ins *i, uint32_t mask)
     uint32_t in = 0;
 
     w->pending = 0;
-    EACH(l, mask)
-    {
+    for (EACH(l, mask)) {
         uint32_t from;
 
         in |= (uint32_t)shuffled(i, l, b[l], c[l], &from) << l;
@@ -702,8 +704,8 @@ void op_bmov(Warp *w, const Ins *i, uint32_t mask)
     }
     put(w, &i->arg[0], w->b[n], mask);
     if (has(i, M_CLEAR))
-        EACH(l, mask)
-    w->b[n][l] = 0;
+        for (EACH(l, mask))
+            w->b[n][l] = 0;
 }
 
 void op_nothing(Warp *w, const Ins *i, uint32_t mask)

@@ -80,8 +80,7 @@ void op_f2f(Warp *w, const Ins *i, uint32_t mask)
     uint64_t v[LANES];
     Lanes low = { 0 };
 
-    EACH(l, mask)
-    {
+    for (EACH(l, mask)) {
         const double d = source(w, i, &i->arg[i->args - 1], l, wide);
 
         if (doubles) {
@@ -110,8 +109,8 @@ void op_f2fp(Warp *w, const Ins *i, uint32_t mask)
     Lanes ta, tb, v = { 0 };
     const uint32_t *a = bits(w, &i->arg[1], ta), *b = bits(w, &i->arg[2], tb);
 
-    EACH(l, mask)
-    v[l] = shortened(as_float(a[l]), s) << 16 | shortened(as_float(b[l]), s);
+    for (EACH(l, mask))
+        v[l] = shortened(as_float(a[l]), s) << 16 | shortened(as_float(b[l]), s);
     put(w, &i->arg[0], v, mask);
 }
 
@@ -131,8 +130,7 @@ void op_frnd(Warp *w, const Ins *i, uint32_t mask)
     uint64_t v[LANES];
     Lanes low = { 0 };
 
-    EACH(l, mask)
-    {
+    for (EACH(l, mask)) {
         const double d = whole(i, source(w, i, &i->arg[1], l, wide));
 
         v[l] = of_double(d);
@@ -181,8 +179,7 @@ void op_f2i(Warp *w, const Ins *i, uint32_t mask)
     uint64_t v[LANES];
     Lanes low = { 0 };
 
-    EACH(l, mask)
-    {
+    for (EACH(l, mask)) {
         v[l] = integer(whole(i, source(w, i, &i->arg[1], l, has(i, M_F64))), r, has(i, M_NTZ));
         low[l] = (uint32_t)v[l];
     }
@@ -216,8 +213,7 @@ void op_i2f(Warp *w, const Ins *i, uint32_t mask)
     Lanes low = { 0 };
 
     fesetround(rounding(i));
-    EACH(l, mask)
-    {
+    for (EACH(l, mask)) {
         const uint64_t x = integer_source(w, &i->arg[1], l, r);
         volatile double d;
         volatile float f;
@@ -234,8 +230,8 @@ void op_i2f(Warp *w, const Ins *i, uint32_t mask)
     }
     fesetround(FE_TONEAREST);
     if (has(i, M_F16))
-        EACH(l, mask)
-    low[l] = shortened(as_double(v[l]), &f16);
+        for (EACH(l, mask))
+            low[l] = shortened(as_double(v[l]), &f16);
     if (has(i, M_F64))
         put_pair(w, &i->arg[0], v, mask);
     else
@@ -270,8 +266,7 @@ static void halves(Warp *w, const Ins *i, uint32_t mask, int what)
     const Short *s = has(i, M_BF16_V2) ? &bf16 : &f16;
     Lanes v = { 0 };
 
-    EACH(l, mask)
-    {
+    for (EACH(l, mask)) {
         for (int h = 0; h < 2; h++) {
             const double a = half_arg(w, &i->arg[1], l, h, s), b = half_arg(w, &i->arg[2], l, h, s);
             double r = what == SUM       ? odd_sum(a, b)

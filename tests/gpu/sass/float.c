@@ -163,7 +163,7 @@ void op_fsetp(Warp *w, const Ins *i, uint32_t mask)
     put_compared(w, i, mask, r);
 }
 
-/* The number where the other is NaN; -0 is less than +0. */
+/* The number where the other is NaN, or with .NAN a NaN; -0 is less than +0. */
 void op_fmnmx(Warp *w, const Ins *i, uint32_t mask)
 {
     Lanes ta, tb, v;
@@ -176,11 +176,12 @@ void op_fmnmx(Warp *w, const Ins *i, uint32_t mask)
         const float x = as_float(ua), y = as_float(ub);
         const bool below = x < y || (x == y && ua >> 31 > ub >> 31);
 
-        v[l] = isnan(x) && isnan(y)        ? NAN32
-               : isnan(x)                  ? ub
-               : isnan(y)                  ? ua
-               : below == (least >> l & 1) ? ua
-                                           : ub;
+        v[l] = isnan(x) && isnan(y)                       ? NAN32
+               : has(i, M_NAN_) && (isnan(x) || isnan(y)) ? NAN32
+               : isnan(x)                                 ? ub
+               : isnan(y)                                 ? ua
+               : below == (least >> l & 1)                ? ua
+                                                          : ub;
     }
     put(w, &i->arg[0], v, mask);
 }
@@ -223,8 +224,7 @@ void op_mufu(Warp *w, const Ins *i, uint32_t mask)
     Lanes ta, v;
     const uint32_t *a = bits(w, &i->arg[1], ta);
 
-    EACH(l, mask)
-    {
+    for (EACH(l, mask)) {
         if (has(i, M_RCP64H) ||
             has(i, M_RSQ64H)) { /* the upper half of a double, from its upper half */
             const double x = as_double((uint64_t)a[l] << 32);
@@ -259,8 +259,7 @@ static void arithmetic64(Warp *w, const Ins *i, uint32_t mask, int what)
 
     if (round != FE_TONEAREST)
         fesetround(round);
-    EACH(l, mask)
-    {
+    for (EACH(l, mask)) {
         volatile double a = double_arg(w, &i->arg[1], l), b = double_arg(w, &i->arg[2], l);
 
         v[l] = of_double(what == SUM       ? a + b
@@ -289,8 +288,7 @@ void op_dsetp(Warp *w, const Ins *i, uint32_t mask)
 {
     uint32_t r = 0, second = 0;
 
-    EACH(l, mask)
-    {
+    for (EACH(l, mask)) {
         const double a = double_arg(w, &i->arg[2], l), b = double_arg(w, &i->arg[3], l);
 
         if (has(i, M_MIN) || has(i, M_MAX)) {

@@ -121,8 +121,8 @@ static void release(Warp *w)
 
         if (x.state != AT_BSYNC && x.state != AT_WARPSYNC)
             continue;
-        EACH(l, x.mask)
-        all = all != 0 ? all : complete(w, &x, l);
+        for (EACH(l, x.mask))
+            all = all != 0 ? all : complete(w, &x, l);
         if (all != 0) {
             wake(w, x.state, x.index, all);
             g = -1; /* groups have changed: from the first again */
@@ -140,8 +140,8 @@ static void wait_for(Warp *w, uint32_t mask, enum State state, int index)
         bool here = true;
         const uint32_t first = want[__builtin_ctz(mask)];
 
-        EACH(l, mask)
-        here &= want[l] == first;
+        for (EACH(l, mask))
+            here &= want[l] == first;
         if (here && (first & w->live & ~mask) == 0) {
             if (state == AT_WARPSYNC)
                 sync_lanes(w, first);
@@ -153,8 +153,8 @@ static void wait_for(Warp *w, uint32_t mask, enum State state, int index)
         const uint32_t first = want[__builtin_ctz(left)];
         uint32_t same = 0;
 
-        EACH(l, left)
-        same |= (uint32_t)(want[l] == first) << l;
+        for (EACH(l, left))
+            same |= (uint32_t)(want[l] == first) << l;
         /* groups of one place merge, also of different masks: release looks at the lanes' own */
         park(w, next, same, state, index);
         left &= ~same;
@@ -193,8 +193,8 @@ void syncwarp_passed(Warp *w, uint32_t mask)
         const uint32_t want = w->sync[__builtin_ctz(left)];
         uint32_t same = 0;
 
-        EACH(l, left)
-        same |= (uint32_t)(w->sync[l] == want) << l;
+        for (EACH(l, left))
+            same |= (uint32_t)(w->sync[l] == want) << l;
         sync_lanes(w, want & mask);
         left &= ~same;
     }
@@ -205,8 +205,7 @@ static void warpsync(Warp *w, const Ins *i, uint32_t mask)
 {
     const uint32_t *want = raw(w, &i->arg[0]);
 
-    EACH(l, mask)
-    {
+    for (EACH(l, mask)) {
         w->wait[l] = i->arg[0].inv ? ~want[l] : want[l];
         w->sync[l] = w->wait[l];
         if (!(w->wait[l] >> l & 1)) {
@@ -221,10 +220,10 @@ static void warpsync(Warp *w, const Ins *i, uint32_t mask)
 /* Lanes stop waiting, and being waited for, at a barrier of convergence. */
 static void break_off(Warp *w, int n, uint32_t mask)
 {
-    EACH(l, w->b[n][__builtin_ctz(mask)])
-    w->b[n][l] &= ~mask;
-    EACH(l, mask)
-    w->b[n][l] = 0;
+    for (EACH(l, w->b[n][__builtin_ctz(mask)]))
+        w->b[n][l] &= ~mask;
+    for (EACH(l, mask))
+        w->b[n][l] = 0;
     w->pc++;
     release(w);
     if (w->groups > 0) {
@@ -273,8 +272,8 @@ void synchronise(Warp *w, const Ins *i, uint32_t mask)
     } else if (strcmp(name, "BSSY") == 0) {
         const int n = barrier_number(w, i, mask) & (BARRIERS - 1);
 
-        EACH(l, mask)
-        w->b[n][l] = mask;
+        for (EACH(l, mask))
+            w->b[n][l] = mask;
         w->pc++;
     } else if (strcmp(name, "BSYNC") == 0) {
         wait_for(w, mask, AT_BSYNC, barrier_number(w, i, mask) & (BARRIERS - 1));
@@ -341,8 +340,8 @@ static uint32_t if_together(Warp *w, const Ins *i, uint32_t mask)
         return 0;
     w->pending &= ~mask;
     if (i->conv >= 0 || i->conv_mask != ALL_LANES) {
-        EACH(l, mask)
-        w->sync[l] = i->conv >= 0 ? w->r[i->conv][l] : i->conv_mask;
+        for (EACH(l, mask))
+            w->sync[l] = i->conv >= 0 ? w->r[i->conv][l] : i->conv_mask;
         w->pending |= mask;
     }
     return mask;
@@ -358,8 +357,7 @@ static void branch_far(Warp *w, const Ins *i, uint32_t mask)
     uint32_t left = mask;
 
     park(w, w->pc + 1, w->act & ~mask, READY, 0);
-    EACH(l, left)
-    {
+    for (EACH(l, left)) {
         const uint64_t v = raw(w, a)[l] | (relative ? 0 : (uint64_t)raw(w, a)[LANES + l] << 32);
         const int64_t to = (relative ? (int64_t)i->address + 16 + (int32_t)v : (int64_t)v) +
                            (off != a ? off->value : 0);

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 enum MatrixKind {
-    MATRIX_96, /* 16 rows of 96 entries */
-    MATRIX_160, /* 16 rows of 160: the slope between the two is the cost of an entry */
+    MATRIX_96,    /* 16 rows of 96 entries */
+    MATRIX_160,   /* 16 rows of 160: the slope between the two is the cost of an entry */
     MATRIX_32,    /* 16 rows of 32 */
     MATRIX_SKEW,  /* 48 rows, log-normal with mean 16: 0 to 115 entries */
     MATRIX_EMPTY, /* 16 rows without entries */

@@ -44,12 +44,12 @@ static const Arg *address_of(const Ins *i)
 
 static bool aligned(const Request *q)
 {
-    EACH(l, q->mask)
-    if (q->at[l] & (uint64_t)(q->bytes - 1)) {
-        fail(q->w, q->i, l, "the address %#llx is no multiple of %d", (unsigned long long)q->at[l],
-             q->bytes);
-        return false;
-    }
+    for (EACH(l, q->mask))
+        if (q->at[l] & (uint64_t)(q->bytes - 1)) {
+            fail(q->w, q->i, l, "the address %#llx is no multiple of %d",
+                 (unsigned long long)q->at[l], q->bytes);
+            return false;
+        }
     return true;
 }
 
@@ -100,8 +100,7 @@ static void count_sectors(const Request *q)
     uint64_t seen[64], last = UINT64_MAX;
     uint64_t used = 0, n = 0;
 
-    EACH(l, q->mask)
-    {
+    for (EACH(l, q->mask)) {
         const uint64_t s = q->at[l] >> 5;
         uint64_t h = s * UINT64_C(0x9e3779b97f4a7c15) >> 58;
 
@@ -122,9 +121,9 @@ static uint32_t same_address(const Request *q) /* the mask, if all lanes have on
 {
     const uint64_t first = q->at[__builtin_ctz(q->mask)];
 
-    EACH(l, q->mask)
-    if (q->at[l] != first)
-        return 0;
+    for (EACH(l, q->mask))
+        if (q->at[l] != first)
+            return 0;
     return q->mask;
 }
 
@@ -138,8 +137,8 @@ static void watch(const Request *q, const Cells *cells, uint64_t base)
                     q->access);
         return;
     }
-    EACH(l, q->mask)
-    access_word(q->w, q->i, cells, q->at[l] - base, q->bytes, 1u << l, q->access);
+    for (EACH(l, q->mask))
+        access_word(q->w, q->i, cells, q->at[l] - base, q->bytes, 1u << l, q->access);
 }
 
 /* Host addresses of the lanes; false: the launch has failed. */
@@ -160,12 +159,12 @@ static bool global_hosts(const Request *q, unsigned char *host[LANES])
             outside(q, first);
             return false;
         }
-        EACH(l, left)
-        if (q->at[l] - b->base < b->bytes &&
-            b->bytes - (q->at[l] - b->base) >= (uint64_t)q->bytes) {
-            here |= 1u << l;
-            host[l] = b->host + (q->at[l] - b->base);
-        }
+        for (EACH(l, left))
+            if (q->at[l] - b->base < b->bytes &&
+                b->bytes - (q->at[l] - b->base) >= (uint64_t)q->bytes) {
+                here |= 1u << l;
+                host[l] = b->host + (q->at[l] - b->base);
+            }
         left &= ~here;
         if (b->kind == SASS_INPUT) {
             if (q->access != READS) {
@@ -201,17 +200,17 @@ static uint64_t wavefronts(const Request *q)
         uint8_t in[32] = { 0 };
         int most = 0;
 
-        EACH(l, mask)
-        for (int k = 0; k < words; k++) {
-            const uint32_t x = (uint32_t)(q->at[l] >> 2) + (uint32_t)k, bank = x & 31;
-            int m = 0;
+        for (EACH(l, mask))
+            for (int k = 0; k < words; k++) {
+                const uint32_t x = (uint32_t)(q->at[l] >> 2) + (uint32_t)k, bank = x & 31;
+                int m = 0;
 
-            while (m < in[bank] && word[bank][m] != x)
-                m++;
-            if (m == in[bank])
-                word[bank][in[bank]++] = x;
-            most = in[bank] > most ? in[bank] : most;
-        }
+                while (m < in[bank] && word[bank][m] != x)
+                    m++;
+                if (m == in[bank])
+                    word[bank][in[bank]++] = x;
+                most = in[bank] > most ? in[bank] : most;
+            }
         n += (uint64_t)most;
     }
     return n;
@@ -223,8 +222,7 @@ static bool shared_hosts(const Request *q, unsigned char *host[LANES])
 
     if (!aligned(q))
         return false;
-    EACH(l, q->mask)
-    {
+    for (EACH(l, q->mask)) {
         if (q->at[l] > r->shared_bytes || (uint64_t)q->bytes > r->shared_bytes - q->at[l]) {
             fail(q->w, q->i, l, "%d bytes at %llu of shared memory, of which the block has %zu",
                  q->bytes, (unsigned long long)q->at[l], r->shared_bytes);
@@ -266,8 +264,7 @@ static void local_access(const Request *q, uint32_t *values)
 {
     if (!aligned(q))
         return;
-    EACH(l, q->mask)
-    {
+    for (EACH(l, q->mask)) {
         if (!local_ready(q, l))
             return;
         Warp *w = q->w;
@@ -301,8 +298,7 @@ static void read_hosts(const Request *q, unsigned char *host[LANES], uint32_t *v
 {
     const bool sign = has(q->i, M_S8) || has(q->i, M_S16);
 
-    EACH(l, q->mask)
-    {
+    for (EACH(l, q->mask)) {
         switch (q->bytes) {
         case 1: v[l] = sign ? (uint32_t)(int8_t)*host[l] : *host[l]; break;
         case 2: {
@@ -322,9 +318,9 @@ static void read_hosts(const Request *q, unsigned char *host[LANES], uint32_t *v
 
 static void write_hosts(const Request *q, unsigned char *host[LANES], const uint32_t *v)
 {
-    EACH(l, q->mask)
-    for (int k = 0; k < q->bytes; k += 4)
-        memcpy(host[l] + k, &v[k / 4 * LANES + (int)l], q->bytes < 4 ? (size_t)q->bytes : 4);
+    for (EACH(l, q->mask))
+        for (int k = 0; k < q->bytes; k += 4)
+            memcpy(host[l] + k, &v[k / 4 * LANES + (int)l], q->bytes < 4 ? (size_t)q->bytes : 4);
 }
 
 static void move_place(Request *q, enum Place place, uint32_t *v)
@@ -335,12 +331,12 @@ static void move_place(Request *q, enum Place place, uint32_t *v)
         return;
     if (place == IN_LOCAL) {
         if (q->access == READS && q->bytes < 4) /* bytes that are not read are 0 */
-            EACH(l, q->mask)
-        v[l] = 0;
+            for (EACH(l, q->mask))
+                v[l] = 0;
         local_access(q, v);
         if (q->access == READS && (has(q->i, M_S8) || has(q->i, M_S16)))
-            EACH(l, q->mask)
-        v[l] = q->bytes == 1 ? (uint32_t)(int8_t)v[l] : (uint32_t)(int16_t)v[l];
+            for (EACH(l, q->mask))
+                v[l] = q->bytes == 1 ? (uint32_t)(int8_t)v[l] : (uint32_t)(int16_t)v[l];
         return;
     }
     if (!(place == IN_SHARED ? shared_hosts(q, host) : global_hosts(q, host)))
@@ -355,8 +351,7 @@ static void move_place(Request *q, enum Place place, uint32_t *v)
 static void sort_places(Request *q, uint32_t in[3])
 {
     in[0] = in[1] = in[2] = 0;
-    EACH(l, q->mask)
-    {
+    for (EACH(l, q->mask)) {
         enum Place p = IN_GLOBAL;
 
         if (q->at[l] - SHARED_WINDOW < WINDOW) {
@@ -472,8 +467,7 @@ static void update_place(Request *q, enum Place place, const Arg *v, const Arg *
     }
     if (!(place == IN_SHARED ? shared_hosts(q, host) : global_hosts(q, host)))
         return;
-    EACH(l, q->mask)
-    {
+    for (EACH(l, q->mask)) {
         uint64_t x = 0, now;
 
         memcpy(&x, host[l], (size_t)q->bytes);

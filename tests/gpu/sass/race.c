@@ -87,16 +87,15 @@ void sync_lanes(Warp *w, uint32_t mask)
         return;
     }
     spread(w);
-    EACH(l, mask)
-    for (int m = 0; m < LANES; m++)
-        all[m] = w->know[l][m] > all[m] ? w->know[l][m] : all[m];
-    EACH(l, mask)
-    {
+    for (EACH(l, mask))
+        for (int m = 0; m < LANES; m++)
+            all[m] = w->know[l][m] > all[m] ? w->know[l][m] : all[m];
+    for (EACH(l, mask)) {
         all[l] = w->lane_clock[l];
         w->lane_clock[l]++;
     }
-    EACH(l, mask)
-    memcpy(w->know[l], all, sizeof all);
+    for (EACH(l, mask))
+        memcpy(w->know[l], all, sizeof all);
 }
 
 /* ---- What is told */
@@ -217,11 +216,11 @@ static void check_reads(const Word *x, const Cell *c)
     }
     if (c->r_other != 0)
         tell_race(x, c->r_era, c->r_other, "read", no_barrier);
-    EACH(l, c->r_lanes)
-    if (!before(x->w, x->lane, l, reader_clock(r, c, l))) {
-        tell_race(x, c->r_era, (c->r_who & ~(uint32_t)(LANES - 1)) | l, "read", no_syncwarp);
-        return;
-    }
+    for (EACH(l, c->r_lanes))
+        if (!before(x->w, x->lane, l, reader_clock(r, c, l))) {
+            tell_race(x, c->r_era, (c->r_who & ~(uint32_t)(LANES - 1)) | l, "read", no_syncwarp);
+            return;
+        }
 }
 
 /* Room for a clock of each reader. */
@@ -280,8 +279,8 @@ static void record_read(const Word *x, Cell *c, uint32_t lanes)
         c->r_who = me;
     }
     if (c->r_each != 0)
-        EACH(l, lanes)
-    r->each[c->r_each - 1][l] = clock_of(w, l);
+        for (EACH(l, lanes))
+            r->each[c->r_each - 1][l] = clock_of(w, l);
 }
 
 static void record_write(const Word *x, Cell *c, uint32_t lanes)
@@ -333,8 +332,7 @@ static void access_cell(const Word *x, Cell *c, uint32_t lanes)
 
         if (c->w_era == r->era || (c->w_era >= oldest(x) && c->w_era < r->block_first) ||
             c->w_clock & BLOCKS_TOO) {
-            EACH(l, lanes)
-            {
+            for (EACH(l, lanes)) {
                 y.lane = l;
                 check_write(&y, c);
             }

@@ -8,9 +8,10 @@
 #include "gpu/sass/sass.h"
 
 #define ALL_LANES 0xffffffffu
-#define EACH(l, mask)                                                                          \
-    for (uint32_t left_ = (mask), l; left_ != 0 && (l = (uint32_t)__builtin_ctz(left_), true); \
-         left_ &= left_ - 1)
+#define EACH(l, mask)                                         \
+    uint32_t left_ = (mask), l;                               \
+    left_ != 0 && (l = (uint32_t)__builtin_ctz(left_), true); \
+    left_ &= left_ - 1
 
 enum { LANES = 32, RZ = 255, URZ = 63, PT = 7, ARGS = 9 };
 
@@ -179,7 +180,7 @@ typedef struct Cells { /* the accessed words of one place */
 #define LOCAL_WINDOW UINT64_C(0x7e0000000000)
 #define CONSTANTS UINT64_C(0x7d0000000000)
 #define BUFFERS UINT64_C(0x700000000)
-enum { WINDOW = 1 << 24, STACK = 16384, SHARED_MOST = 166912, BARRIERS = 16 };
+enum { WINDOW = 1 << 24, STACK = 65536, SHARED_MOST = 166912, BARRIERS = 16 };
 
 /* ---- A run */
 typedef struct Group { /* lanes that do not run at present */
@@ -332,8 +333,8 @@ static inline void put_to(uint32_t *to, const uint32_t *v, uint32_t mask)
             to[l] = v[l];
         return;
     }
-    EACH(l, mask)
-    to[l] = v[l];
+    for (EACH(l, mask))
+        to[l] = v[l];
 }
 
 static inline void put(Warp *w, const Arg *a, const uint32_t *v, uint32_t mask)
@@ -345,8 +346,7 @@ static inline void put_pair(Warp *w, const Arg *a, const uint64_t *v, uint32_t m
 {
     uint32_t *to = dest(w, a);
 
-    EACH(l, mask)
-    {
+    for (EACH(l, mask)) {
         to[l] = (uint32_t)v[l];
         to[LANES + l] = (uint32_t)(v[l] >> 32);
     }

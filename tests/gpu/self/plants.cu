@@ -82,6 +82,42 @@ KERNEL blocks_read(float *a, float *out)
     out[i] = a[(i + blockDim.x) % n];
 #endif
 }
+KERNEL reader_of_another_block(float *a, float *out)
+{
+    out[blockIdx.x * blockDim.x + threadIdx.x] = a[0];
+    __syncthreads();
+    if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)
+#ifdef RIGHT
+        a[1] = 5;
+#else
+        a[0] = 5;
+#endif
+}
+KERNEL one_byte(const uint8_t *a, uint8_t *out)
+{
+#ifdef RIGHT
+    out[threadIdx.x] = a[threadIdx.x];
+#else
+    out[threadIdx.x - (threadIdx.x == 33)] = a[threadIdx.x];
+#endif
+}
+KERNEL syncwarp_of_some_readers(const float *a, float *out)
+{
+    __shared__ float s;
+    if (threadIdx.x == 0)
+        s = a[0];
+    __syncwarp();
+    float v = s;
+#ifdef RIGHT
+    __syncwarp();
+#else
+    __syncwarp(0xffffu << (threadIdx.x & 16));
+#endif
+    if (threadIdx.x == 0)
+        s = v + a[1];
+    __syncwarp();
+    out[threadIdx.x] = s + v;
+}
 KERNEL global_race(float *a)
 {
     a[threadIdx.x] = threadIdx.x;

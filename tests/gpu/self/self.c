@@ -46,6 +46,7 @@ void self_run(SassGpu *gpu, const Sass *code, const char *name, SassShape shape,
 
     if (k == NULL)
         test_fail(__FILE__, __LINE__, "there is no kernel %s", name);
+    sass_limit(gpu, 20000000);
     if (!sass_launch(gpu, k, &shape, params))
         test_fail(__FILE__, __LINE__, "%s", sass_error(gpu, 0));
 }

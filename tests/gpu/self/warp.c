@@ -103,7 +103,8 @@ static void shuffles(Bed *b)
         want_f[i] = lane_of(in_f, w, l, l ^ 5, 32) + 2 * lane_of(in_f, w, l, l - 3, 32) +
                     4 * lane_of(in_f, w, l, l + 7, 32) + 8 * in_f[w + ((l * 7 + 3) & 31)] +
                     16 * lane_of(in_f, w, l, l ^ 3, 8) + 32 * in_f[w + (l & 16) + 2] +
-                    64 * lane_of(in_f, w, l, l + 2, 4) + 128 * lane_of(in_f, w, l, l - 9, 16);
+                    64 * lane_of(in_f, w, l, l + 2, 4) + 128 * lane_of(in_f, w, l, l - 9, 16) +
+                    256 * in_f[w + ((l ^ 12) < l / 8 * 8 + 8 ? l ^ 12 : l)];
     }
     same(b, "shuffles", out_f, want_f, 2 * N * 4);
 }
@@ -127,8 +128,9 @@ static void votes(Bed *b)
             most = k * 37 % 101 > most ? k * 37 % 101 : most;
             or |= 1u << (k & 7);
         }
-        want_i[i] = (int32_t)((ballot + equal) * 4 + any * 2 + all + sum + (uint32_t)most + or
-                              +0xffffffffu);
+        want_i[i] = (int32_t)((ballot + equal + 0xffffffffu + 1) * 4 + any * 2 + all + sum +
+                                  (uint32_t)most +
+                              or +0xffffffffu);
     }
     same(b, "votes", out_i, want_i, 2 * N * 4);
 }
@@ -409,6 +411,51 @@ static void big_switch(Bed *b)
     same(b, "big_switch", out_i, want_i, N * 4);
 }
 
+static void jumped(int v, int t, int *to, float *real)
+{
+    const int32_t *a = in_i;
+    const float *f = in_f;
+    int s = t;
+    float x = f[t];
+
+    switch (v) {
+    case 0: s *= 3, x = sqrtf(x * x); break;
+    case 1: s += a[s ^ 1], x += 1; break;
+    case 2: s ^= 0x55, x += f[s & 31]; break;
+    case 3: s -= v, x *= x + 1; break;
+    case 4: s = s * s, x = x / 3; break;
+    case 5: s /= 3, x = x * (float)s; break;
+    case 6: s = a[s] % 11, x = -x; break;
+    case 7: s = ~s, x += f[s & 31]; break;
+    case 8: s <<= 3, x -= f[(s + 1) & 31]; break;
+    case 9: s = __builtin_popcount((unsigned)s), x *= f[(s * 5) & 31]; break;
+    case 10: s &= 7, x = 1 / (x + 0.5f); break;
+    case 11: s |= 8, x = fabsf(x) + f[7]; break;
+    case 12: s += a[12], x = 3; break;
+    case 13: s -= 13, x += f[13]; break;
+    case 14: s = s * s * s, x = x * x; break;
+    case 15: s = 77, x = x / (f[3] + 0.5f); break;
+    default: break;
+    }
+    *to = s;
+    *real = x;
+}
+
+static void jump(Bed *b)
+{
+    for (int t = 0; t < N; t++)
+        in_i[t] %= 20;
+    input(b, in_i, N * 4);
+    input(b, in_f, N * 4);
+    output(b, out_i, N * 4, SASS_FRESH);
+    output(b, out_f, N * 4, SASS_FRESH);
+    run(b, "jump", 1, N);
+    for (int t = 0; t < N; t++)
+        jumped(in_i[t], t, &want_i[t], &want_f[t]);
+    same(b, "jump", out_i, want_i, N * 4);
+    same(b, "jump", out_f, want_f, N * 4);
+}
+
 TEST(lanes_leave_nested_loops_in_every_way)
 {
     each(nested);
@@ -417,6 +464,11 @@ TEST(functions_call_themselves)
 {
     each(recursion);
 }
+TEST(lanes_jump_by_a_table)
+{
+    each(jump);
+}
+
 TEST(lanes_take_all_ways_of_a_switch)
 {
     each(big_switch);
@@ -572,6 +624,20 @@ static void atomics(Bed *b)
     CHECK_EQ(old[2], 7);
 }
 
+static void shared_atomics(Bed *b)
+{
+    float sum[4] = { 0 };
+
+    for (int t = 0; t < N; t++)
+        sum[t % 3] += in_f[t];
+    for (int t = 0; t < N; t++)
+        want_f[t] = sum[t & 3];
+    input(b, in_f, N * 4);
+    output(b, out_f, N * 4, SASS_FRESH);
+    run(b, "shared_atomics", 1, N);
+    same(b, "shared_atomics", out_f, want_f, N * 4);
+}
+
 static void double_atomics(Bed *b)
 {
     double in[64], sum[2] = { 0 }, want[2] = { 0 };
@@ -618,6 +684,11 @@ TEST(atomics_lose_no_update)
 {
     each(atomics);
 }
+TEST(atomics_of_shared_floats_are_loops)
+{
+    each(shared_atomics);
+}
+
 TEST(atomics_of_64_bits)
 {
     each(double_atomics);

@@ -19,6 +19,7 @@ KERNEL shuffles(const float *a, float *out)
     s += 8 * __shfl_sync(ALL, v, (l * 7 + 3) & 31) + 16 * __shfl_xor_sync(ALL, v, 3, 8);
     s += 32 * __shfl_sync(ALL, v, 2, 16) + 64 * __shfl_down_sync(ALL, v, 2, 4);
     s += 128 * __shfl_up_sync(ALL, v, 9, 16);
+    s += 256 * __shfl_xor_sync(ALL, v, 12, 8); /* of an earlier segment, not of a later one */
     out[i] = s;
 }
 KERNEL votes(const float *a, uint32_t *out)
@@ -26,6 +27,9 @@ KERNEL votes(const float *a, uint32_t *out)
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     bool p = a[i] > 0;
     uint32_t s = __ballot_sync(ALL, p) + __popc(__match_any_sync(ALL, (int)a[i] & 3));
+    int same;
+    s += __match_all_sync(ALL, (int)a[i] > 1000, &same) + same;
+    s += __match_all_sync(ALL, (int)a[i], &same) + same;
     s = s * 4 + __any_sync(ALL, a[i] > 90) * 2 + __all_sync(ALL, a[i] > -1000);
     s += __reduce_add_sync(ALL, (uint32_t)i) + __reduce_max_sync(ALL, i * 37 % 101);
     s += __reduce_or_sync(ALL, 1u << (i & 7));
@@ -186,6 +190,32 @@ KERNEL big_switch(const int *a, int *out)
     out[threadIdx.x] = s;
 }
 
+KERNEL jump(const int *a, const float *f, int *out, float *real)
+{
+    int v = a[threadIdx.x], s = threadIdx.x;
+    float x = f[s];
+    switch (v) {
+    case 0: s *= 3, x = sqrtf(x * x); break;
+    case 1: s += a[s ^ 1], x += 1; break;
+    case 2: s ^= 0x55, x += f[s & 31]; break;
+    case 3: s -= v, x *= x + 1; break;
+    case 4: s = s * s, x = x / 3; break;
+    case 5: s /= 3, x = x * s; break;
+    case 6: s = a[s] % 11, x = -x; break;
+    case 7: s = ~s, x += f[s & 31]; break;
+    case 8: s <<= 3, x -= f[(s + 1) & 31]; break;
+    case 9: s = __popc(s), x *= f[(s * 5) & 31]; break;
+    case 10: s &= 7, x = 1 / (x + 0.5f); break;
+    case 11: s |= 8, x = fabsf(x) + f[7]; break;
+    case 12: s += a[12], x = 3; break;
+    case 13: s -= 13, x += f[13]; break;
+    case 14: s = s * s * s, x = x * x; break;
+    case 15: s = 77, x = x / (f[3] + 0.5f); break;
+    }
+    out[threadIdx.x] = s;
+    real[threadIdx.x] = x;
+}
+
 // ---- memory: stacks, constants, generic pointers, narrow types, atomics
 KERNEL stack_array(const int *a, int *out)
 {
@@ -257,6 +287,16 @@ KERNEL atomics(const int *a, int *sum, float *fsum, uint32_t *mins, int *old)
     __syncthreads();
     if (threadIdx.x == 0)
         atomicAdd(&sum[4], s);
+}
+KERNEL shared_atomics(const float *a, float *out)
+{
+    __shared__ float s[4];
+    if (threadIdx.x < 4)
+        s[threadIdx.x] = 0;
+    __syncthreads();
+    atomicAdd(&s[threadIdx.x % 3], a[threadIdx.x]);
+    __syncthreads();
+    out[threadIdx.x] = s[threadIdx.x & 3];
 }
 KERNEL double_atomics(const double *a, double *sum, unsigned long long *count)
 {
