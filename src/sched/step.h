@@ -38,6 +38,7 @@ typedef struct StepTarget {
     /* The nest of a phase as a tile of registers of so many rows and columns, 0: as many as the
      * machine likes best; NULL: it cannot be one. */
     Node *(*tile)(const void *ctx, Prog *, Node *phase, Node *nest, int rows, int columns);
+    bool levels; /* lanes are threads: loops run on blocks, warps and threads */
 } StepTarget;
 
 struct StepCall { /* a step at work */

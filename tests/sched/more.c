@@ -74,6 +74,18 @@ static void merge(Rng *r, Text *t, const Prog *p)
         text_f(t, " by %d", rng_int(r, 1, 5));
 }
 
+void bind_step(Rng *r, Text *t, const char *name, bool outermost)
+{
+    static const char *const level[] = { "grid", "block", "warp", "thread", "threads" };
+    int k = rng_int(r, outermost ? 0 : 2, outermost && rng_p(r, 90) ? 2 : 4);
+
+    text_f(t, "bind %s %s", name, level[k]);
+    if (k == 1 && rng_p(r, 80))
+        text_f(t, " %d", rng_int(r, 1, 4));
+    if (k == 2 && outermost && rng_p(r, 30))
+        text_f(t, " %d", 2 << rng_int(r, 0, 3));
+}
+
 void more_step(Arena *a, Rng *r, Text *t, Prog *p, Node *const *loop, int n)
 {
     Use u;
@@ -95,7 +107,7 @@ void more_step(Arena *a, Rng *r, Text *t, Prog *p, Node *const *loop, int n)
     case 7: text_f(t, "compute_inline %s", statement(r, p)); break;
     case 8: text_f(t, "prefetch %s %s at %s %d", label, in, name, rng_int(r, 1, 8)); break;
     case 9:
-        text_f(t, "bind %s %s", name, rng_p(r, 80) ? "threads" : rng_p(r, 50) ? "lanes" : "warp");
+        text_f(t, "bind %s %s", name, rng_p(r, 80) ? "threads" : rng_p(r, 50) ? "lanes" : "core");
         break;
     case 10:
     case 11: text_f(t, "cache_read %s %s at %s", label, in, name); break;
