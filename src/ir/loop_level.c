@@ -24,6 +24,31 @@ LoopLevel loop_level(const Node *phase)
                                       : LEVEL_THREAD;
 }
 
+static bool binds(const Node *n, const Local *l)
+{
+    bool does = n->local == l;
+
+    for (int i = 0; i < n->nbody && !does; i++)
+        does = binds(n->body[i], l);
+    return does;
+}
+
+/* To elements, or to locals from outside of the loop. */
+static bool stores(const Node *n, bool elements, const Node *loop)
+{
+    bool does = n->kind == N_STORE && (n->out->op == OP_cell) == elements &&
+                (elements || !binds(loop, n->out->local));
+
+    for (int i = 0; i < n->nbody && !does; i++)
+        does = stores(n->body[i], elements, loop);
+    return does;
+}
+
+bool loop_is_of_first(const Node *vector)
+{
+    return stores(vector, true, vector) && !stores(vector, false, vector);
+}
+
 static int64_t common(int64_t a, int64_t b)
 {
     while (b != 0) {

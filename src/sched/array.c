@@ -45,7 +45,8 @@ static const Buf *stored_in(const Node *n)
     return b;
 }
 
-Buf *step_new_shared(StepCall *c, const Node *phase, const Buf *like, int64_t n)
+Buf *step_new_shared(StepCall *c, const Node *phase, const Buf *like, const char *suffix,
+                     int64_t n)
 {
     const Buf *of = strchr(like->name, '.') == NULL ? like : stored_in(phase);
     Buf b = { .type = like->type, .kind = B_SHARED, .nslot = 1, .nfull = 1, .written = true };
@@ -53,7 +54,7 @@ Buf *step_new_shared(StepCall *c, const Node *phase, const Buf *like, int64_t n)
     const char *name = arena_copy(c->p->arena, of->name, strlen(of->name) + 1);
 
     ((char *)name)[strcspn(name, ".")] = 0; /* beside a buffer of the program */
-    return new_array(c->p, b, &(Buf){ .name = name }, "tile", &axis);
+    return new_array(c->p, b, &(Buf){ .name = name }, suffix, &axis);
 }
 
 Node *step_nest(Prog *p, const char *label, Local *const *var, Expr *const *hi, int n, Node *body)

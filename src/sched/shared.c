@@ -3,7 +3,7 @@
  *
  * cache_read and cache_write LABEL ARRAY at LOOP shared: the elements of an array that an iteration
  * of the loop reads, or stores to, are held in an array that its lanes and warps share.  A loop inside
- * numbers them; loops like it copy them, dealt to all threads.
+ * numbers them; loops like it copy them, dealt to all threads.  What is stored begins in the loop.
  *
  *     for j1 in 0..32                       for x in 0..32 on thread
  *         C[i] += A[i, j0 * 32 + j1]            A.tile[x] = A[i, j0 * 32 + x]
@@ -211,11 +211,15 @@ static void tile(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     step_check_together(c, at);
     t->x = step_counter(c->p, "x", 0);
     check_cells(t);
-    t->shared = step_new_shared(c, t->phase, t->cells.buf, step_most_trips(t->loop));
+    t->shared = step_new_shared(c, t->phase, t->cells.buf, "tile",
+                                step_most_trips(t->loop));
     for (int i = 0; i < at->node->nbody; i++) {
         Node *n = at->node->body[i];
 
-        if (i == first && !(t->stores && begins(t, n)))
+        if (i == first && t->stores && !begins(t, n))
+            step_refuse(c, "elements of %s begin with what was there; write decompose_reduction %s "
+                        "at %s before", t->cells.buf->name, c->line->word[0], c->line->word[3]);
+        if (i == first && !t->stores)
             step_append(c->p, &body, copy(t, false));
         step_append(c->p, &body,
                     i >= first && i <= last ? loop_rewrite(c->p, n, to_tile, t, &memo) : n);

@@ -163,6 +163,7 @@ void step_check_together(StepCall *, const Spot *); /* refuses where not all thr
 Expr *step_shared_cell(Prog *, Buf *, Expr *at);
 /* A loop with the ends of another one, dealt to all threads. */
 Node *step_together(Prog *, const Node *like, const char *label, Local *, Node *const *body, int n);
+void step_rfactor_shared(StepCall *);            /* rfactor ... shared */
 void step_cache_shared(StepCall *, bool stores); /* cache_read, cache_write ... shared */
 
 /* producer.c: a temp and the phases that make it. */
@@ -192,7 +193,8 @@ void step_place_named(StepCall *); /* those whose loops are words of the step */
 /* A temp with these axes, named after another array: "C.rf". */
 Buf *step_new_array(Prog *, const Buf *of, const char *suffix, Axis *const *axis, int n);
 /* A shared array of n elements like those of another array, for a phase. */
-Buf *step_new_shared(StepCall *, const Node *phase, const Buf *like, int64_t n);
+Buf *step_new_shared(StepCall *, const Node *phase, const Buf *like, const char *suffix,
+                     int64_t n);
 /* Loops from 0 around a node, the outermost parallel. */
 Node *step_nest(Prog *, const char *label, Local *const *var, Expr *const *hi, int n, Node *body);
 Local *step_counter(Prog *, const char *stem, int i); /* x0, x1, ... */

@@ -45,7 +45,7 @@ const Step step_table[] = {
     STEP("cache_read", POSITIONS, "LABEL ARRAY at LOOP [shared]",
       "first copy the elements that the loop reads into registers, or into a shared array",
       step_cache_read),
-    STEP("rfactor", POSITIONS, "LOOP",
+    STEP("rfactor", POSITIONS, "LOOP [shared]",
       "each iteration sums alone, and the sums are added in order", step_rfactor),
     STEP("merge", POSITIONS, "PHASE PHASE... [by N] [balance AXIS]",
       "independent parallel phases become one", step_merge),

@@ -79,6 +79,10 @@ static const char *random_step(Arena *a, Rng *r, Prog *p, bool levels)
         bind_step(r, &t, outermost ? base_name(a, phase) : pick(a, r, loop, n), outermost);
         return t.s;
     }
+    if (levels && rng_p(r, 35)) {
+        shared_step(a, r, &t, p, loop, n);
+        return t.s;
+    }
     switch (rng_int(r, 0, 12)) {
     case 0:
     case 1:
@@ -167,6 +171,7 @@ void chain_to_loops(Prog *p)
 
     lower_flatten(&k);
     lower_hoist(&k);
+    loop_settle(p, k.phase, k.n); /* as every pass does */
 }
 
 static bool has_level(const Node *n)
@@ -189,7 +194,6 @@ const char *chain_threads(Arena *a, const Base *b, const Prog *tree)
     if (p->stage == STAGE_POSITIONS)
         chain_to_loops(p);
     k = (Kernel){ .p = p, .phase = (Node **)p->phase, .n = p->nphase, .cap = p->nphase };
-    loop_settle(p, k.phase, k.n); /* as every pass does */
     st = CATCH(a->err, lower_barriers(&k));
     if (st != ST_OK) {
         bool apart = strstr(a->err->msg, "put it outside") != NULL;

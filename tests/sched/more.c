@@ -74,6 +74,25 @@ static void merge(Rng *r, Text *t, const Prog *p)
         text_f(t, " by %d", rng_int(r, 1, 5));
 }
 
+/* A step that moves values to shared arrays. */
+void shared_step(Arena *a, Rng *r, Text *t, Prog *p, Node *const *loop, int n)
+{
+    Use u;
+    const Node *at = pick(r, p, loop, n, &u);
+    const char *name = base_name(a, at);
+    int k = u.nstored > 0 ? rng_int(r, 0, u.nstored - 1) : 0;
+    const char *label = u.nstored > 0 && u.label[k] != NULL ? u.label[k] : at->label;
+
+    if (rng_p(r, 35))
+        text_f(t, "rfactor %s shared", name);
+    else if (rng_p(r, 45))
+        text_f(t, "cache_write %s %s at %s shared", label,
+               u.nstored > 0 ? u.stored[k]->name : "none", name);
+    else
+        text_f(t, "cache_read %s %s at %s shared", label,
+               u.nread > 0 ? u.read[rng_int(r, 0, u.nread - 1)]->name : "none", name);
+}
+
 void bind_step(Rng *r, Text *t, const char *name, bool outermost)
 {
     static const char *const level[] = { "grid", "block", "warp", "thread", "threads" };

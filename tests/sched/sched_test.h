@@ -57,6 +57,7 @@ void chain_to_loops(Prog *); /* from one stage to the other */
 
 /* more.c: the text of a random step that moves values: caches, where values are computed. */
 void bind_step(Rng *, Text *, const char *loop, bool outermost); /* to any level */
+void shared_step(Arena *, Rng *, Text *, Prog *, Node *const *loop, int n);
 void more_step(Arena *, Rng *, Text *, Prog *, Node *const *loop, int n);
 
 /* fixed.c: programs that steps are written for: a table of what they give, then chains. */
