@@ -61,7 +61,7 @@ static Node *tile_nest(const void *ctx, Prog *p, Node *phase, Node *nest, int ro
 
 StepTarget api_step_target(const Aim *aim)
 {
-    return (StepTarget){ aim, lower_init_nest, tile_nest };
+    return (StepTarget){ aim, lower_init_nest, tile_nest, aim->target->kind == KIND_WARP };
 }
 
 static void steps(Kernel *k, const Aim *aim)

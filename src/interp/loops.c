@@ -201,13 +201,15 @@ static void run_dealt(Loops *r, const Node *n, int64_t lo, int64_t trips)
         run_warps(r, n, lo, trips);
         return;
     }
+    if (n->lanes > 1 && was.warp == SEVERAL && loop_is_of_first(n))
+        r->threads.now.warp = 0;
     for (int64_t k = 0; k < trips; k++) {
         int64_t i = in_order(&o, k);
 
         threads_deal(&r->threads, n, trips, i);
         run_iteration(r, n, lo + i);
-        r->threads.now = was;
     }
+    r->threads.now = was;
 }
 
 static void run_for(Loops *r, const Node *n)

@@ -256,7 +256,13 @@ bool loop_is_whole(const Node *, const LoopKnown *known);
 /* Whether the `regs` elements of a lane of a packed loop are neighbours, the first at a multiple of
  * `regs`: one wide load or store then takes them. */
 bool loop_is_wide(const Node *, Expr *cell, const LoopKnown *known);
-/* Throws ST_CHECK where levels do not fit each other; a part of loop_check. */
+/* Why levels, packed loops, shared arrays and atomic stores of these phases do not fit each other,
+ * and the node; NULL: they do. */
+const char *loop_level_objection(Prog *, Node *const *phase, int n, const Node **at);
+/* Whether a vector loop that no loop on warp is around is the first warp's alone, in a phase on
+ * block: it stores to elements and to no local from outside.  Else all warps run it. */
+bool loop_is_of_first(const Node *vector);
+/* Throws it as ST_CHECK; a part of loop_check. */
 void loop_check_levels(Prog *);
 
 /* loop_threads.c: throws ST_CHECK where lanes or warps that are threads touch one element, one of

@@ -24,6 +24,31 @@ LoopLevel loop_level(const Node *phase)
                                       : LEVEL_THREAD;
 }
 
+static bool binds(const Node *n, const Local *l)
+{
+    bool does = n->local == l;
+
+    for (int i = 0; i < n->nbody && !does; i++)
+        does = binds(n->body[i], l);
+    return does;
+}
+
+/* To elements, or to locals from outside of the loop. */
+static bool stores(const Node *n, bool elements, const Node *loop)
+{
+    bool does = n->kind == N_STORE && (n->out->op == OP_cell) == elements &&
+                (elements || !binds(loop, n->out->local));
+
+    for (int i = 0; i < n->nbody && !does; i++)
+        does = stores(n->body[i], elements, loop);
+    return does;
+}
+
+bool loop_is_of_first(const Node *vector)
+{
+    return stores(vector, true, vector) && !stores(vector, false, vector);
+}
+
 static int64_t common(int64_t a, int64_t b)
 {
     while (b != 0) {
@@ -89,23 +114,28 @@ typedef struct Levels {
     Prog *p;
     const Node *phase;
     const Node *warp, *thread, *vector; /* the loop around that is dealt out; or NULL */
-    bool shared; /* an array of one was seen */
+    bool shared;     /* an array of one was seen */
+    const char *why; /* what is wrong first, and at which node; NULL: nothing */
+    const Node *at;
     const Node **bound_in; /* by Local.id: the innermost of these around its let */
 } Levels;
 
-static _Noreturn void refuse(const Levels *v, const Node *n, const char *fmt, ...)
+static void object(Levels *v, const Node *n, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-static _Noreturn void refuse(const Levels *v, const Node *n, const char *fmt, ...)
+static void object(Levels *v, const Node *n, const char *fmt, ...)
 {
-    const char *label = n->label != NULL ? n->label : v->phase->label;
+    Text t = { .arena = v->p->arena };
     char why[400];
     va_list ap;
 
+    if (v->why != NULL)
+        return;
     va_start(ap, fmt);
     vsnprintf(why, sizeof why, fmt, ap);
     va_end(ap);
-    v->p->at = n->place;
-    ir_throw(v->p, ST_CHECK, "%s: %s", label, why);
+    text_str(&t, why);
+    v->why = t.s;
+    v->at = n;
 }
 
 static const char *name_of(const Node *n)
@@ -113,67 +143,67 @@ static const char *name_of(const Node *n)
     return n->local->name != NULL ? n->local->name : "(unnamed)";
 }
 
-static void check_width(const Levels *v, const Node *n)
+static void check_width(Levels *v, const Node *n)
 {
     bool power = (n->width & (n->width - 1)) == 0;
 
     if (n->width == 0)
         return;
     if (n->level == LEVEL_THREAD || n->level == LEVEL_NONE || n != v->phase)
-        refuse(v, n, "a width is said of a phase on warp (lanes) or on block (warps)");
+        object(v, n, "a width is said of a phase on warp (lanes) or on block (warps)");
     if (n->level == LEVEL_WARP && (!power || n->width < 2))
-        refuse(v, n, "a part of a warp has 2, 4, 8, 16, 32 or 64 lanes, not %d", n->width);
+        object(v, n, "a part of a warp has 2, 4, 8, 16, 32 or 64 lanes, not %d", n->width);
     if (n->level == LEVEL_BLOCK && n->width > 32)
-        refuse(v, n, "a block has 1 to 32 warps, not %d", n->width);
+        object(v, n, "a block has 1 to 32 warps, not %d", n->width);
 }
 
 /* A loop inside a phase that is dealt to its warps or threads. */
-static void check_dealt(const Levels *v, const Node *n)
+static void check_dealt(Levels *v, const Node *n)
 {
     LoopLevel of = loop_level(v->phase);
 
     if (v->phase->kind != N_FOR || v->phase->how != FOR_PARALLEL)
-        refuse(v, n, "%s is on %s, but its phase has no loop; write `phase %s for ...`",
+        object(v, n, "%s is on %s, but its phase has no loop; write `phase %s for ...`",
                name_of(n), loop_level_word[n->level], v->phase->label);
     if (n->level == LEVEL_BLOCK)
-        refuse(v, n, "only the loop of a phase is on block, and %s is inside one", name_of(n));
+        object(v, n, "only the loop of a phase is on block, and %s is inside one", name_of(n));
     if (n->level == LEVEL_WARP && of != LEVEL_BLOCK)
-        refuse(v, n, "%s is on warp, but only a phase on block has several warps", name_of(n));
+        object(v, n, "%s is on warp, but only a phase on block has several warps", name_of(n));
     if (n->level == LEVEL_THREAD && of == LEVEL_THREAD)
-        refuse(v, n, "%s is on thread, but its phase has one thread for an iteration", name_of(n));
+        object(v, n, "%s is on thread, but its phase has one thread for an iteration", name_of(n));
     if (n->lanes > 1)
-        refuse(v, n, "the vector loop %s has its lanes; it is on no level", name_of(n));
+        object(v, n, "the vector loop %s has its lanes; it is on no level", name_of(n));
     if (v->vector != NULL || v->thread != NULL || (n->level == LEVEL_WARP && v->warp != NULL))
-        refuse(v, n, "%s is on %s inside of %s, which is dealt out already", name_of(n),
+        object(v, n, "%s is on %s inside of %s, which is dealt out already", name_of(n),
                loop_level_word[n->level],
                name_of(v->vector != NULL   ? v->vector
                        : v->thread != NULL ? v->thread
                                            : v->warp));
 }
 
-static void check_vector(const Levels *v, const Node *n)
+static void check_vector(Levels *v, const Node *n)
 {
     const Node *phase = v->phase;
 
     if (loop_level(phase) == LEVEL_THREAD || v->thread != NULL)
-        refuse(v, n, "the vector loop %s is run by one thread; put %s on warp", name_of(n),
+        object(v, n, "the vector loop %s is run by one thread; put %s on warp", name_of(n),
                v->thread != NULL ? name_of(v->thread) : "the phase");
     if (phase->level == LEVEL_WARP && phase->width > 0 && n->lanes != phase->width)
-        refuse(v, n, "the vector loop %s has %d lanes, and its phase is on warp %d", name_of(n),
+        object(v, n, "the vector loop %s has %d lanes, and its phase is on warp %d", name_of(n),
                n->lanes, phase->width);
     if (n->packed && n->regs != 2 && n->regs != 4 && n->regs != 8)
-        refuse(v, n, "a lane of a packed loop has 2, 4 or 8 iterations; write `by 2 packed`");
+        object(v, n, "a lane of a packed loop has 2, 4 or 8 iterations; write `by 2 packed`");
 }
 
 /* What one warp or thread stores to a local, the others do not see. */
-static void check_store(const Levels *v, const Node *n)
+static void check_store(Levels *v, const Node *n)
 {
     const Node *own = v->thread != NULL ? v->thread : v->warp;
 
     if (n->atomic && (n->out->op != OP_cell || n->op == A_SET || n->nat > 0))
-        refuse(v, n, "an atomic store adds to an element, or keeps the larger or smaller");
+        object(v, n, "an atomic store adds to an element, or keeps the larger or smaller");
     if (own != NULL && n->out->op == OP_local && v->bound_in[n->out->local->id] != own)
-        refuse(v, n,
+        object(v, n,
                "the local %s is from outside of %s, which is on %s: each would have its own; store "
                "to an element of a shared array",
                n->out->local->name != NULL ? n->out->local->name : "(unnamed)", name_of(own),
@@ -188,6 +218,9 @@ static void check_node(Levels *v, const Node *n)
         v->bound_in[n->local->id] = v->thread != NULL ? v->thread : v->warp;
     if (n->kind == N_FOR) {
         check_width(v, n);
+        if (n == v->phase && n->level != LEVEL_NONE && n->how != FOR_PARALLEL)
+            object(v, n, "%s is on %s, but its iterations run one after the other", name_of(n),
+                   loop_level_word[n->level]);
         if (n->level != LEVEL_NONE && n != v->phase)
             check_dealt(v, n);
         if (n->lanes > 1)
@@ -209,9 +242,9 @@ static void check_shared(Levels *v, const Buf *b)
 {
     v->shared = true;
     if (b->nfull != 1 || ir_const_total(b->full[0]) < 0)
-        refuse(v, v->phase, "%s is shared, so it has one dimension of a constant length", b->name);
+        object(v, v->phase, "%s is shared, so it has one dimension of a constant length", b->name);
     if (b->init != NULL)
-        refuse(v, v->phase, "%s is shared, so it has no initial value; store to it", b->name);
+        object(v, v->phase, "%s is shared, so it has no initial value; store to it", b->name);
 }
 
 static void see(Expr *e, void *ctx)
@@ -220,17 +253,35 @@ static void see(Expr *e, void *ctx)
         check_shared(ctx, e->buf);
 }
 
-void loop_check_levels(Prog *p)
+const char *loop_level_objection(Prog *p, Node *const *phase, int n, const Node **at)
 {
     Levels v = { .p = p, .bound_in = arena_array(p->arena, p->nlocal, sizeof *v.bound_in) };
     Memo met = { 0 };
 
-    for (int i = 0; i < p->nphase; i++) {
-        v.phase = p->phase[i];
+    for (int i = 0; i < n && v.why == NULL; i++) {
+        int64_t bytes;
+
+        v.phase = phase[i];
         loop_visit(p, v.phase, see, &v, &met);
-        if (v.shared && loop_shared_bytes(p, v.phase) > LOOP_MOST_SHARED)
-            refuse(&v, v.phase, "its shared arrays take %lld bytes, and no machine has more than %d",
-                   (long long)loop_shared_bytes(p, v.phase), LOOP_MOST_SHARED);
+        bytes = v.shared ? loop_shared_bytes(p, v.phase) : 0;
+        if (bytes > LOOP_MOST_SHARED)
+            object(&v, v.phase,
+                   "its shared arrays take %lld bytes, and no machine has more than %d",
+                   (long long)bytes, LOOP_MOST_SHARED);
         check_node(&v, v.phase);
     }
+    *at = v.at;
+    return v.why;
+}
+
+void loop_check_levels(Prog *p)
+{
+    const Node *at;
+    const char *why = loop_level_objection(p, p->phase, p->nphase, &at);
+
+    if (why == NULL)
+        return;
+    p->at = at->place;
+    ir_throw(p, ST_CHECK, "%s%s%s", at->label != NULL ? at->label : "",
+             at->label != NULL ? ": " : "", why);
 }

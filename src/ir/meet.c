@@ -4,9 +4,10 @@
  * Accesses of elements by lanes and warps that are threads.
  *
  * Outside of loops that are dealt out, an element is stored to by the first lane of the first warp,
- * with all that this store reads; what other nodes read there, all lanes of all warps read.  In a
- * loop that is dealt out, an element that moves with the loop is that lane's or warp's.  Iterations
- * of such a loop do not depend on each other, so accesses in one run of it need no barrier. */
+ * with all that this store reads; what other nodes read there, all lanes of all warps read.  A vector
+ * loop that stores to elements is the first warp's, unless a loop on warp is around it.  In a loop
+ * that is dealt out, an element that moves with the loop is that lane's or warp's.  Iterations of
+ * such a loop do not depend on each other, so accesses in one run of it need no barrier. */
 #include "ir/meet.h"
 
 static int number_of(const Prog *p, const Buf *b)
@@ -42,12 +43,14 @@ void meet_enter(Meet *m, const Node *n)
     if (n->kind != N_FOR)
         return;
     m->loop = n;
-    if (n->lanes > 1)
+    if (n->lanes > 1) {
         m->vector = n;
-    else if (n != m->phase && n->level == LEVEL_THREAD)
+        m->first = loop_is_of_first(n);
+    } else if (n != m->phase && n->level == LEVEL_THREAD) {
         m->thread = n;
-    else if (n != m->phase && n->level == LEVEL_WARP)
+    } else if (n != m->phase && n->level == LEVEL_WARP) {
         m->warp = n;
+    }
 }
 
 void meet_add(Meet *m, AccessList *s, const Access *a)
@@ -90,7 +93,9 @@ static void note(const Reading *r, Expr *cell, bool writes, bool atomic)
     a.lane = m->vector != NULL ? m->vector : m->thread;
     a.warp = m->warps && m->thread != NULL ? m->thread : m->warp;
     a.lanes = a.lane == NULL ? r->who : moves(m, cell, a.lane) ? WHO_EACH : WHO_ANY;
-    a.warps = !m->warps ? WHO_FIRST : a.warp == NULL ? r->who : WHO_ANY;
+    a.warps = !m->warps || (a.warp == NULL && m->first) ? WHO_FIRST
+              : a.warp == NULL                          ? r->who
+                                                        : WHO_ANY;
     if (a.warp != NULL && moves(m, cell, a.warp))
         a.warps = WHO_EACH;
     a.steady = !ir_any(m->p, cell->arg[0], is_unsteady, m);
@@ -221,14 +226,46 @@ static bool is_same_deal(const Node *a, const Node *b)
                       (!a->packed || (a->regs == b->regs && a->hi == b->hi)));
 }
 
-/* Whether two elements are one lane's, or warp's, wherever they are one element. */
-static bool is_same_owner(const Access *a, const Node *x, const Access *b, const Node *y)
+static int64_t trips_of(const Node *n)
 {
+    int64_t trips;
+
+    if (n->lo->op != OP_int || n->hi->op != OP_int || int_sub(n->hi->i, n->lo->i, &trips))
+        return INT32_MAX;
+    return trips < 0 ? 0 : trips > INT32_MAX ? INT32_MAX : trips;
+}
+
+/* Whether an index tells the variable of a loop although that of another one is in it, too: steps
+ * of one are wider than all steps of the other together. */
+static bool is_told(const Meet *m, const LoopIndex *i, const Node *own, const Node *other)
+{
+    bool told = true;
+
+    for (int k = 0; k < i->n && other != NULL && other != own; k++) {
+        int64_t by = i->stride < 0 ? -i->stride : i->stride, step, all, own_all;
+
+        if (!ir_any(m->p, i->leaf[k], is_use, other->local))
+            continue;
+        step = i->times[k] < 0 ? -i->times[k] : i->times[k];
+        told = i->leaf[k]->op == OP_local && by > 0 && step > 0 &&
+               ((!int_mul(step, trips_of(other), &all) && all <= by) ||
+                (!int_mul(by, trips_of(own), &own_all) && own_all <= step));
+    }
+    return told;
+}
+
+/* Whether two elements are one lane's, or warp's, wherever they are one element.  What deals them
+ * to warps, or lanes, may have any values. */
+static bool is_same_owner(const Meet *m, const Access *a, const Access *b, bool warps)
+{
+    const Node *x = warps ? a->warp : a->lane, *y = warps ? b->warp : b->lane;
     LoopIndex i, k;
 
     return !a->stale && a->steady && b->steady && is_same_deal(x, y) &&
            loop_index_of(a->cell, x->local, &i) && loop_index_of(b->cell, y->local, &k) &&
-           i.stride != 0 && loop_is_near(&i, &k) && i.constant == k.constant;
+           i.stride != 0 && loop_is_near(&i, &k) && i.constant == k.constant &&
+           is_told(m, &i, x, warps ? a->lane : a->warp) &&
+           is_told(m, &k, y, warps ? b->lane : b->warp);
 }
 
 /* Whether the elements differ, whoever has them. */
@@ -242,21 +279,21 @@ static bool is_apart(const Access *a, const Access *b)
            loop_index_of(b->cell, NULL, &k) && loop_is_near(&i, &k) && i.constant != k.constant;
 }
 
-static bool do_warps_clash(const Access *a, const Access *b)
+static bool do_warps_clash(const Meet *m, const Access *a, const Access *b)
 {
     if (a->warp != NULL && a->warp == b->warp && !a->left_warp)
         return false;
     if (a->warps == WHO_FIRST || b->warps == WHO_FIRST || a->warps != b->warps)
         return a->warps != WHO_FIRST || b->warps != WHO_FIRST;
-    return a->warps != WHO_EACH || !is_same_owner(a, a->warp, b, b->warp);
+    return a->warps != WHO_EACH || !is_same_owner(m, a, b, true);
 }
 
-static bool do_lanes_clash(const Access *a, const Access *b)
+static bool do_lanes_clash(const Meet *m, const Access *a, const Access *b)
 {
     if (a->met || (a->lane != NULL && a->lane == b->lane && !a->left_lane) ||
         (a->lanes == WHO_FIRST && b->lanes == WHO_FIRST))
         return false;
-    return a->lanes != WHO_EACH || b->lanes != WHO_EACH || !is_same_owner(a, a->lane, b, b->lane);
+    return a->lanes != WHO_EACH || b->lanes != WHO_EACH || !is_same_owner(m, a, b, false);
 }
 
 Meeting meet_between(const Meet *m, const Access *a, const Access *b)
@@ -266,9 +303,9 @@ Meeting meet_between(const Meet *m, const Access *a, const Access *b)
     if (a->cell->buf != b->cell->buf || (!a->writes && !b->writes) || (a->atomic && b->atomic) ||
         round || is_apart(a, b))
         return MEET_NONE;
-    if (m->warps && do_warps_clash(a, b))
+    if (m->warps && do_warps_clash(m, a, b))
         return MEET_WARPS;
-    return do_lanes_clash(a, b) ? MEET_LANES : MEET_NONE;
+    return do_lanes_clash(m, a, b) ? MEET_LANES : MEET_NONE;
 }
 
 void meet_next_iteration(Meet *m, AccessList *s)

@@ -42,6 +42,7 @@ typedef struct Meet { /* a walk over a phase */
     bool warps;               /* it is on block, so there are several */
     bool *written, *assigned; /* by number of the array, by Local.id: in the phase */
     const Node *loop, *vector, *thread, *warp; /* around; or NULL */
+    bool first; /* the vector loop is the first warp's, where no loop on warp is around */
     int *inside, now; /* by Local.id: `now` of those that the block binds which has just ended */
 } Meet;
 

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-Buf *step_new_array(Prog *p, const Buf *of, const char *suffix, Axis *const *axis, int n)
+static Buf *new_array(Prog *p, Buf b, const Buf *of, const char *suffix, Axis *const *axis)
 {
-    Buf b = { .type = of->type, .kind = B_TEMP, .nslot = n, .nfull = n, .written = true };
+    int n = b.nfull;
     Text name = { .arena = p->arena };
     const Symbol *s;
     int number = 0;
@@ -26,6 +26,35 @@ Buf *step_new_array(Prog *p, const Buf *of, const char *suffix, Axis *const *axi
     for (int i = 0; i < n; i++)
         b.place_in_full[i] = i;
     return loop_own(p, &b);
+}
+
+Buf *step_new_array(Prog *p, const Buf *of, const char *suffix, Axis *const *axis, int n)
+{
+    Buf b = { .type = of->type, .kind = B_TEMP, .nslot = n, .nfull = n, .written = true };
+
+    return new_array(p, b, of, suffix, axis);
+}
+
+/* The array that the tree stores to first. */
+static const Buf *stored_in(const Node *n)
+{
+    const Buf *b = n->kind == N_STORE && n->out->op == OP_cell ? n->out->buf : NULL;
+
+    for (int i = 0; i < n->nbody && b == NULL; i++)
+        b = stored_in(n->body[i]);
+    return b;
+}
+
+Buf *step_new_shared(StepCall *c, const Node *phase, const Buf *like, const char *suffix,
+                     int64_t n)
+{
+    const Buf *of = strchr(like->name, '.') == NULL ? like : stored_in(phase);
+    Buf b = { .type = like->type, .kind = B_SHARED, .nslot = 1, .nfull = 1, .written = true };
+    Axis *axis = ir_dense(c->p, ir_int(c->p, n));
+    const char *name = arena_copy(c->p->arena, of->name, strlen(of->name) + 1);
+
+    ((char *)name)[strcspn(name, ".")] = 0; /* beside a buffer of the program */
+    return new_array(c->p, b, &(Buf){ .name = name }, suffix, &axis);
 }
 
 Node *step_nest(Prog *p, const char *label, Local *const *var, Expr *const *hi, int n, Node *body)

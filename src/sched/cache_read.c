@@ -100,9 +100,15 @@ void step_cache_read(StepCall *c)
 {
     Loaded *l = arena_alloc(c->p->arena, sizeof *l);
 
-    step_count(c, 4, 4);
+    step_count(c, 4, 5);
     if (strcmp(c->line->word[2], "at") != 0)
         step_refuse(c, "`at` and a loop come after the array, not %s", c->line->word[2]);
+    if (c->line->nword == 5 && strcmp(c->line->word[4], "shared") != 0)
+        step_refuse(c, "after the loop comes `shared`, not %s", c->line->word[4]);
+    if (c->line->nword == 5) {
+        step_cache_shared(c, false);
+        return;
+    }
     *l = (Loaded){ .cells = { .call = c, .buf = step_array(c, c->line->word[1]) } };
     if (l->cells.buf->of != NULL)
         step_refuse(c, "%s is structure, which is read once anyway", l->cells.buf->name);

@@ -238,9 +238,15 @@ void step_cache_write(StepCall *c)
 {
     const Buf *b;
 
-    step_count(c, 4, 4);
+    step_count(c, 4, 5);
     if (strcmp(c->line->word[2], "at") != 0)
         step_refuse(c, "`at` and a loop come after the array, not %s", c->line->word[2]);
+    if (c->line->nword == 5 && strcmp(c->line->word[4], "shared") != 0)
+        step_refuse(c, "after the loop comes `shared`, not %s", c->line->word[4]);
+    if (c->line->nword == 5) {
+        step_cache_shared(c, true);
+        return;
+    }
     b = step_array(c, c->line->word[1]);
     if (!stores_here(step_find(c, c->line->word[3]).node, c->line->word[0], b))
         step_refuse(c, "%s stores nothing to %s in %s", c->line->word[0], b->name,

@@ -161,6 +161,12 @@ static bool repeats(Pair *d, const Node *loop)
     return !any;
 }
 
+/* Each iteration of a phase has one of its own. */
+static bool is_private(const Access *a, int depth)
+{
+    return depth == 0 && a->cell != NULL && a->cell->op == OP_cell && loop_is_work(a->cell->buf);
+}
+
 const char *dep_race(Prog *p, const Node *phase, const Spot *at, bool sums)
 {
     Accesses s = accesses_of(p, at);
@@ -170,7 +176,7 @@ const char *dep_race(Prog *p, const Node *phase, const Spot *at, bool sums)
     for (int i = 0; i < s.n; i++) {
         if (is_shared_local(s.list[i], at->depth) && !sums)
             return "its iterations store to one register";
-        for (int k = 0; k <= i; k++)
+        for (int k = 0; k <= i && !is_private(s.list[i], at->depth); k++)
             if (is_same_array(s.list[k], s.list[i]) &&
                 !(sums && commute(s.list[k], s.list[i]))) {
                 Pair d = closed(p, phase, s.list[k], s.list[i], at->depth);

@@ -38,7 +38,8 @@ static Expr *same(Prog *p, Expr *e, void *ctx)
     return e;
 }
 
-static Node *fit(Prog *p, Node *n, const VectorUnit *unit)
+/* `most`: lanes of the part of a warp that has an iteration of the phase; 0: it is not said. */
+static Node *fit(Prog *p, Node *n, const VectorUnit *unit, int most)
 {
     Node c = *n;
     Nodes body = { 0 };
@@ -47,15 +48,17 @@ static Node *fit(Prog *p, Node *n, const VectorUnit *unit)
 
     if (n->kind != N_FOR || n->lanes <= 1) {
         for (int i = 0; i < n->nbody; i++)
-            step_append(p, &body, fit(p, n->body[i], unit));
+            step_append(p, &body, fit(p, n->body[i], unit, most));
         return n->nbody > 0 ? step_with_body(p, n, body.node, body.n) : n;
     }
     lanes = lanes_of(unit, type_of(n) == T_none ? T_f32 : type_of(n));
+    lanes = most > 0 && most < lanes ? most : lanes;
     if (lanes == n->lanes)
         return n;
     c.regs = n->lanes * (n->regs > 1 ? n->regs : 1) / lanes;
     c.regs = c.regs < 1 ? 1 : c.regs > LIMIT_REGISTERS ? LIMIT_REGISTERS : c.regs;
     c.lanes = lanes;
+    c.packed = n->packed && (c.regs == 2 || c.regs == 4 || c.regs == 8);
     return loop_rewrite(p, relaned(p, &c, lanes, &memo), same, NULL, &memo);
 }
 
@@ -65,6 +68,7 @@ void step_fit_lanes(Prog *p, const VectorUnit *unit)
 
     for (int i = 0; i < p->nphase; i++)
         if (phase[i]->scheduled)
-            phase[i] = fit(p, phase[i], unit);
+            phase[i] = fit(p, phase[i], unit,
+                           phase[i]->level == LEVEL_WARP ? phase[i]->width : 0);
     p->phase = phase;
 }

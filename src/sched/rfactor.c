@@ -157,7 +157,13 @@ void step_rfactor(StepCall *c)
     Factor f = { .call = c };
     Spot s;
 
-    step_count(c, 1, 1);
+    step_count(c, 1, 2);
+    if (c->line->nword == 2 && strcmp(c->line->word[1], "shared") != 0)
+        step_refuse(c, "after the loop comes `shared`, not %s", c->line->word[1]);
+    if (c->line->nword == 2) {
+        step_rfactor_shared(c);
+        return;
+    }
     s = step_find(c, c->line->word[0]);
     f.loop = s.node;
     f.phase = s.phase;

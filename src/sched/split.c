@@ -70,6 +70,8 @@ static Node inner_loop(StepCall *c, const Node *loop, Split *s, Expr *length, Ex
         need_exact(c, loop, s, length);
     in.how = FOR_SERIAL;
     in.scheduled = false;
+    in.level = LEVEL_NONE;
+    in.width = 0;
     in.lo = ir_int(p, 0);
     in.hi = whole || s->rest == REST_MASK ? n : step_least(p, n, step_sub(p, length, first));
     in.local = step_local(p, step_join(p, loop_path(loop), ".1"));

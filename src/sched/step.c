@@ -123,6 +123,8 @@ void step_apply(Prog *p, const StepLine *line, const StepTarget *target)
 {
     StepLine own = *line;
     StepCall c = { .p = p, .line = &own, .target = target, .n = p->nphase };
+    const Node *at;
+    const char *why;
 
     for (int i = 0; i < own.nword; i++)
         own.word[i] = by_variable(p, own.word[i]);
@@ -135,6 +137,9 @@ void step_apply(Prog *p, const StepLine *line, const StepTarget *target)
     if (p->stage != STAGE_COORDINATES)
         step_place_named(&c);
     line->step->apply(&c);
+    why = p->stage != STAGE_COORDINATES ? loop_level_objection(p, c.phase, c.n, &at) : NULL;
+    if (why != NULL)
+        step_refuse(&c, "%s", why);
     loop_settle(p, c.phase, c.n);
     p->phase = c.phase;
     p->nphase = c.n;

@@ -38,6 +38,7 @@ typedef struct StepTarget {
     /* The nest of a phase as a tile of registers of so many rows and columns, 0: as many as the
      * machine likes best; NULL: it cannot be one. */
     Node *(*tile)(const void *ctx, Prog *, Node *phase, Node *nest, int rows, int columns);
+    bool levels; /* lanes are threads: loops run on blocks, warps and threads */
 } StepTarget;
 
 struct StepCall { /* a step at work */
@@ -156,6 +157,15 @@ const char *step_innermost(StepCall *, const Buf *, const char *loop);
 /* Refuses when iterations of a parallel phase that was changed write one element of the array. */
 void step_check_phases(StepCall *, const Buf *);
 
+/* shared.c: arrays that the lanes and warps of an iteration share. */
+int64_t step_most_trips(const Node *loop); /* at most so many iterations; -1: any number */
+void step_check_together(StepCall *, const Spot *); /* refuses where not all threads come */
+Expr *step_shared_cell(Prog *, Buf *, Expr *at);
+/* A loop with the ends of another one, dealt to all threads. */
+Node *step_together(Prog *, const Node *like, const char *label, Local *, Node *const *body, int n);
+void step_rfactor_shared(StepCall *);            /* rfactor ... shared */
+void step_cache_shared(StepCall *, bool stores); /* cache_read, cache_write ... shared */
+
 /* producer.c: a temp and the phases that make it. */
 enum { LIMIT_STEP_MAKERS = 8 };
 typedef struct Made {
@@ -182,6 +192,9 @@ void step_place_named(StepCall *); /* those whose loops are words of the step */
 /* array.c: arrays that steps make, and their phases. */
 /* A temp with these axes, named after another array: "C.rf". */
 Buf *step_new_array(Prog *, const Buf *of, const char *suffix, Axis *const *axis, int n);
+/* A shared array of n elements like those of another array, for a phase. */
+Buf *step_new_shared(StepCall *, const Node *phase, const Buf *like, const char *suffix,
+                     int64_t n);
 /* Loops from 0 around a node, the outermost parallel. */
 Node *step_nest(Prog *, const char *label, Local *const *var, Expr *const *hi, int n, Node *body);
 Local *step_counter(Prog *, const char *stem, int i); /* x0, x1, ... */

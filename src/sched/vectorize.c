@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * vectorize LOOP [LANES [by N]]: so many iterations of a loop run at once, in lanes.  What they
+ * vectorize LOOP [LANES [by N [packed]]]: so many iterations of a loop run at once, in lanes.  What they
  * store lies side by side, or is a sum over lanes, which gets a register of its own. */
 #include "sched/step.h"
 
@@ -245,7 +245,35 @@ static void put_nodes(Lanes *l, const Node *of, Nodes *out)
 
 typedef struct How {
     int lanes, regs; /* 0: not said */
+    bool packed;
 } How;
+
+typedef struct Wide {
+    const Node *loop;
+    bool any;
+} Wide;
+
+static void see_wide(Expr *e, void *ctx)
+{
+    Wide *w = ctx;
+
+    w->any = w->any || (e->op == OP_cell && loop_is_wide(w->loop, e, NULL));
+}
+
+/* A lane that has neighbours is of use where one load takes them. */
+static void check_packed(StepCall *c, const Node *n)
+{
+    Wide w = { n, false };
+    Memo met = { 0 };
+
+    if (!c->target->levels)
+        step_refuse(c, "packed loops are for lanes that are threads; leave packed out");
+    if (!loop_is_whole(n, NULL))
+        step_refuse(c, "its iterations are not known to be a multiple of %d", n->lanes * n->regs);
+    loop_visit(c->p, n, see_wide, &w, &met);
+    if (!w.any)
+        step_refuse(c, "no elements in it are known to begin at a multiple of %d", n->regs);
+}
 
 static int registers(const Lanes *l, const How *how)
 {
@@ -285,6 +313,11 @@ static void vectorize(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     n.lanes = l.n;
     n.regs = registers(&l, how);
     n.how = n.how == FOR_PARALLEL ? FOR_PARALLEL : FOR_VECTOR;
+    n.packed = how->packed;
+    n.body = body.node;
+    n.nbody = body.n;
+    if (n.packed)
+        check_packed(c, &n);
     for (int i = 0; i < l.before.n; i++)
         step_append(c->p, out, l.before.node[i]);
     step_append(c->p, out, step_with_body(c->p, &n, body.node, body.n));
@@ -294,16 +327,18 @@ static void vectorize(StepCall *c, const Spot *at, Nodes *out, void *ctx)
 
 void step_vectorize(StepCall *c)
 {
-    How how = { 0, 0 };
+    How how = { 0, 0, false };
     Spot first;
 
-    step_count(c, 1, 4);
+    step_count(c, 1, 5);
     if (c->line->nword > 1)
         how.lanes = (int)step_int(c, 1, 2, LIMIT_LANES);
-    if (c->line->nword > 2 && (c->line->nword < 4 || strcmp(c->line->word[2], "by") != 0))
+    if ((c->line->nword > 2 && (c->line->nword < 4 || strcmp(c->line->word[2], "by") != 0)) ||
+        (c->line->nword == 5 && strcmp(c->line->word[4], "packed") != 0))
         step_refuse(c, "it is written %s %s", c->line->step->name, c->line->step->args);
-    if (c->line->nword == 4)
+    if (c->line->nword >= 4)
         how.regs = (int)step_int(c, 3, 1, LIMIT_REGISTERS);
+    how.packed = c->line->nword == 5;
     first = step_find(c, c->line->word[0]);
     step_edit(c, c->line->word[0], vectorize, &how);
     step_edit_tails(c, first.node, vectorize, &how);

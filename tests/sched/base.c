@@ -233,7 +233,7 @@ const char *base_compare(Arena *a, const Base *b, Prog *tree)
 {
     Env *got = data_bind(a, b->in, tree);
     Rng rng = { b->seed };
-    Status st = CATCH(a->err, interp_loops(a, tree, got, cut, &rng));
+    Status st = CATCH(a->err, interp_threads(a, tree, got, cut, &rng, 1 + b->seed));
     Text t = { .arena = a };
 
     text_f(&t, "the run ends with: %s", st == ST_OK ? "no error" : a->err->msg);
@@ -245,7 +245,8 @@ const char *base_compare(Arena *a, const Base *b, Prog *tree)
 
 const StepTarget *base_target(void)
 {
-    static const Target machine = { .unit = { VECTOR_LANES(8, 4), 16, VECTOR_CORE } };
+    static const Target machine = { .kind = KIND_WARP,
+                                    .unit = { VECTOR_LANES(8, 4), 16, VECTOR_CORE } };
     static Aim aim;
     static StepTarget target;
 

@@ -49,7 +49,7 @@ static void fuse(Arena *a, Rng *r, Text *t, Node *const *loop, int n)
 }
 
 /* The text of a random step with arguments that may make sense. */
-static const char *random_step(Arena *a, Rng *r, Prog *p)
+static const char *random_step(Arena *a, Rng *r, Prog *p, bool levels)
 {
     static const char *const rest[] = { "", " tail", " mask", " exact" };
     Node **loop;
@@ -69,7 +69,18 @@ static const char *random_step(Arena *a, Rng *r, Prog *p)
         if (rng_p(r, 70))
             text_f(&t, " %d", 2 << rng_int(r, 0, 3));
         if (t.s[t.n - 1] <= '9' && rng_p(r, 30) && strchr(t.s, ' ') != strrchr(t.s, ' '))
-            text_f(&t, " by %d", rng_int(r, 1, 4));
+            text_f(&t, " by %d%s", rng_int(r, 1, 4), levels && rng_p(r, 50) ? " packed" : "");
+        return t.s;
+    }
+    if (levels && rng_p(r, 45)) {
+        const Node *phase = p->phase[rng_int(r, 0, p->nphase - 1)];
+        bool outermost = phase->kind == N_FOR && rng_p(r, 50);
+
+        bind_step(r, &t, outermost ? base_name(a, phase) : pick(a, r, loop, n), outermost);
+        return t.s;
+    }
+    if (levels && rng_p(r, 35)) {
+        shared_step(a, r, &t, p, loop, n);
         return t.s;
     }
     switch (rng_int(r, 0, 12)) {
@@ -160,6 +171,39 @@ void chain_to_loops(Prog *p)
 
     lower_flatten(&k);
     lower_hoist(&k);
+    loop_settle(p, k.phase, k.n); /* as every pass does */
+}
+
+static bool has_level(const Node *n)
+{
+    bool has = n->level != LEVEL_NONE;
+
+    for (int i = 0; i < n->nbody && !has; i++)
+        has = has_level(n->body[i]);
+    return has;
+}
+
+/* Every barrier that is needed can be met, or the checker says what cannot; no order of threads has
+ * a race. */
+const char *chain_threads(Arena *a, const Base *b, const Prog *tree)
+{
+    Prog *p = ir_copy(a, tree);
+    Kernel k;
+    Status st;
+
+    if (p->stage == STAGE_POSITIONS)
+        chain_to_loops(p);
+    k = (Kernel){ .p = p, .phase = (Node **)p->phase, .n = p->nphase, .cap = p->nphase };
+    st = CATCH(a->err, lower_barriers(&k));
+    if (st != ST_OK) {
+        bool apart = strstr(a->err->msg, "put it outside") != NULL;
+        const char *why = arena_copy(a, a->err->msg, strlen(a->err->msg) + 1);
+
+        err_clear(a->err);
+        return apart ? NULL : why;
+    }
+    ir_check(p);
+    return base_compare(a, b, p);
 }
 
 void chain_random(Arena *a, Rng *r, Chain *c)
@@ -169,7 +213,7 @@ void chain_random(Arena *a, Rng *r, Chain *c)
 
     c->prog = ir_copy(a, c->base->tree);
     for (int i = 0; i < n && c->bad == NULL; i++)
-        if ((step = random_step(a, r, c->prog)) != NULL)
+        if ((step = random_step(a, r, c->prog, c->levels)) != NULL)
             take(a, c, step);
     if (c->bad == NULL && c->ntaken > 0 && rng_p(r, 70))
         step_cut_tails(c->prog);
@@ -177,7 +221,7 @@ void chain_random(Arena *a, Rng *r, Chain *c)
         chain_to_loops(c->prog);
         c->text = NULL;
         for (int i = 0; i < lanes && c->bad == NULL; i++)
-            if ((step = random_step(a, r, c->prog)) != NULL)
+            if ((step = random_step(a, r, c->prog, c->levels)) != NULL)
                 take(a, c, step);
     }
     if (c->bad == NULL && rng_p(r, 20))
@@ -185,4 +229,8 @@ void chain_random(Arena *a, Rng *r, Chain *c)
     c->unfit = c->bad == NULL && base_is_unfit(a, c->base, c->prog);
     if (c->bad == NULL && c->ntaken > 0 && !c->unfit)
         c->bad = base_compare(a, c->base, c->prog);
+    for (int i = 0; i < c->prog->nphase; i++)
+        c->bound = c->bound || has_level(c->prog->phase[i]);
+    if (c->bad == NULL && c->bound && !c->unfit)
+        c->bad = chain_threads(a, c->base, c->prog);
 }

@@ -14,6 +14,7 @@
 
 static const char usage[] =
     "weft_sched chains N SEED   N random chains of steps, interpreted\n"
+    "weft_sched levels N SEED   N random chains with loops on warps, blocks and threads\n"
     "weft_sched fixed N SEED    a table of steps on known programs, then N chains on those\n"
     "weft_sched brute N SEED    N random programs: every order of every nest, every loop parallel\n"
     "weft_sched compiled N SEED N random chains, compiled\n"
@@ -25,7 +26,8 @@ enum { PER_PROGRAM = 10, STEPS = 40, BATCH = 250 };
 enum { FEW = 200, PROGRAMS = 500 }; /* of less there is no rate */
 
 typedef struct Tally {
-    int64_t passed, failed, chains, empty, programs, skipped;
+    int64_t passed, failed, chains, empty, programs, skipped, bound;
+    bool levels; /* chains draw steps that bind loops, and only those count that have one */
     int took[STEPS], left[STEPS];
 } Tally;
 
@@ -40,11 +42,11 @@ static void chains_of(Tally *t, Arena *a, const Base *b)
 {
     for (int i = 0; i < PER_PROGRAM; i++) {
         Rng r = { b->seed * 1000 + (uint64_t)i };
-        Chain c = { .base = b, .took = t->took, .left = t->left };
+        Chain c = { .base = b, .took = t->took, .left = t->left, .levels = t->levels };
 
         if (CATCH(a->err, chain_random(a, &r, &c)) != ST_OK)
             c.bad = a->err->msg;
-        t->chains++;
+        t->chains += c.bound || !t->levels;
         t->empty += c.ntaken == 0;
         if (c.bad == NULL)
             t->passed++;
@@ -116,6 +118,16 @@ static void chains(Tally *t, int64_t n, uint64_t seed)
            t->chains, t->empty, t->programs, t->skipped);
     for (int i = 0; step_table[i].name != NULL && i < STEPS; i++)
         printf("%12s: %6d taken, %6d refused\n", step_table[i].name, t->took[i], t->left[i]);
+}
+
+/* Chains with loops on warps, blocks and threads. */
+static void levels(Tally *sum, int64_t n, uint64_t seed)
+{
+    Tally t = { .levels = true };
+
+    chains(&t, n, seed);
+    sum->passed += t.passed;
+    sum->failed += t.failed;
 }
 
 typedef struct Compile {
@@ -307,7 +319,7 @@ int main(int argc, char **argv)
     if (strcmp(mode, "files") == 0 || (all && argc > 2))
         files(&sum, argv + 2, argc - 2, test_scale(10));
     if (!all && strcmp(mode, "files") != 0 && strcmp(mode, "chains") != 0 &&
-        strcmp(mode, "brute") != 0 && strcmp(mode, "compiled") != 0 && strcmp(mode, "fixed") != 0) {
+        strcmp(mode, "levels") != 0 && strcmp(mode, "brute") != 0 && strcmp(mode, "compiled") != 0 && strcmp(mode, "fixed") != 0) {
         fputs(usage, stderr);
         return 2;
     }
@@ -315,6 +327,8 @@ int main(int argc, char **argv)
         fixed(&sum, all ? scaled(4000, 1000) : n, seed);
     if (all || strcmp(mode, "chains") == 0)
         chains(&sum, all ? scaled(20000, 3000) : n, seed);
+    if (all || strcmp(mode, "levels") == 0)
+        levels(&sum, all ? test_scale(20000) : n, seed);
     if (all || strcmp(mode, "compiled") == 0)
         compiled(&sum, all ? test_scale(2000) : n, seed);
     if (all || strcmp(mode, "brute") == 0)

@@ -74,6 +74,37 @@ static void merge(Rng *r, Text *t, const Prog *p)
         text_f(t, " by %d", rng_int(r, 1, 5));
 }
 
+/* A step that moves values to shared arrays. */
+void shared_step(Arena *a, Rng *r, Text *t, Prog *p, Node *const *loop, int n)
+{
+    Use u;
+    const Node *at = pick(r, p, loop, n, &u);
+    const char *name = base_name(a, at);
+    int k = u.nstored > 0 ? rng_int(r, 0, u.nstored - 1) : 0;
+    const char *label = u.nstored > 0 && u.label[k] != NULL ? u.label[k] : at->label;
+
+    if (rng_p(r, 35))
+        text_f(t, "rfactor %s shared", name);
+    else if (rng_p(r, 45))
+        text_f(t, "cache_write %s %s at %s shared", label,
+               u.nstored > 0 ? u.stored[k]->name : "none", name);
+    else
+        text_f(t, "cache_read %s %s at %s shared", label,
+               u.nread > 0 ? u.read[rng_int(r, 0, u.nread - 1)]->name : "none", name);
+}
+
+void bind_step(Rng *r, Text *t, const char *name, bool outermost)
+{
+    static const char *const level[] = { "grid", "block", "warp", "thread", "threads" };
+    int k = rng_int(r, outermost ? 0 : 2, outermost && rng_p(r, 90) ? 2 : 4);
+
+    text_f(t, "bind %s %s", name, level[k]);
+    if (k == 1 && rng_p(r, 80))
+        text_f(t, " %d", rng_int(r, 1, 4));
+    if (k == 2 && outermost && rng_p(r, 30))
+        text_f(t, " %d", 2 << rng_int(r, 0, 3));
+}
+
 void more_step(Arena *a, Rng *r, Text *t, Prog *p, Node *const *loop, int n)
 {
     Use u;
@@ -95,7 +126,7 @@ void more_step(Arena *a, Rng *r, Text *t, Prog *p, Node *const *loop, int n)
     case 7: text_f(t, "compute_inline %s", statement(r, p)); break;
     case 8: text_f(t, "prefetch %s %s at %s %d", label, in, name, rng_int(r, 1, 8)); break;
     case 9:
-        text_f(t, "bind %s %s", name, rng_p(r, 80) ? "threads" : rng_p(r, 50) ? "lanes" : "warp");
+        text_f(t, "bind %s %s", name, rng_p(r, 80) ? "threads" : rng_p(r, 50) ? "lanes" : "core");
         break;
     case 10:
     case 11: text_f(t, "cache_read %s %s at %s", label, in, name); break;

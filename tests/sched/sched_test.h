@@ -45,13 +45,19 @@ typedef struct Chain {
     int ntaken, refused;
     int *took, *left; /* by step: counts of those taken, of those refused */
     const char *bad;  /* what is wrong; NULL: nothing */
+    bool levels;      /* in: draw steps that bind loops to warps and threads */
+    bool bound;       /* out: a loop is bound so */
     bool unfit;       /* blocks are said to be exact, and by the data's sizes they are not */
 } Chain;
 /* chain.c: random steps of stage positions, then of stage loops. */
 void chain_random(Arena *, Rng *, Chain *);
+/* What is wrong with the loops of a tree when lanes and warps are threads; NULL: nothing. */
+const char *chain_threads(Arena *, const Base *, const Prog *);
 void chain_to_loops(Prog *); /* from one stage to the other */
 
 /* more.c: the text of a random step that moves values: caches, where values are computed. */
+void bind_step(Rng *, Text *, const char *loop, bool outermost); /* to any level */
+void shared_step(Arena *, Rng *, Text *, Prog *, Node *const *loop, int n);
 void more_step(Arena *, Rng *, Text *, Prog *, Node *const *loop, int n);
 
 /* fixed.c: programs that steps are written for: a table of what they give, then chains. */
