@@ -334,15 +334,18 @@ bool decode(Ins *i, char *text, char why[SASS_TEXT])
         *args++ = 0;
     if (!read_op(i, s, why) || !read_args(i, args != NULL ? args : s + strlen(s), why)) {
         i->op = &unknown;
+        i->dest = -1;
         return false;
     }
     if (!constants_known(i)) {
         snprintf(why, SASS_TEXT, "a constant at an address in a register is known of LDC only");
         i->op = &unknown;
+        i->dest = -1;
         return false;
     }
     set_numbers(i);
     set_sizes(i);
+    decode_dest(i);
     /* HFMA2.MMA of two zeros is a move of a constant */
     if (strcmp(i->op->name, "HFMA2") == 0 && has(i, M_MMA) && i->arg[1].reg == RZ &&
         i->arg[2].reg == RZ)

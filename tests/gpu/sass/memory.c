@@ -276,12 +276,9 @@ static void local_access(const Request *q, uint32_t *values)
 
             if (q->access == READS) {
                 if (!(w->written[cell] >> (at & 3) & 1)) {
-                    report(w->run, UINT64_C(1) << 63 | (uint64_t)(q->i - w->run->ins),
-                           "nobody wrote byte %zu of the stack before lane %u reads it at "
-                           "/*%04llx*/ %s",
-                           at, l, (unsigned long long)q->i->address, q->i->text);
-                    w->written[cell] |= (uint8_t)(1 << (at & 3));
-                    w->stack_low = at / 4 < w->stack_low ? (uint32_t)(at / 4) : w->stack_low;
+                    const Cells stack = { IN_LOCAL, NULL, NULL, true };
+
+                    note_undefined(w, q->i, &stack, at, k >> 2, 1u << l);
                 }
                 *v = (*v & ~(255u << to)) | (w->stack[cell] >> shift & 255) << to;
             } else {

@@ -105,6 +105,7 @@ typedef struct Word {
     const Ins *i;
     const Cells *cells;
     size_t at; /* byte address in its place */
+    int word;  /* of the access */
     uint32_t lane;
     enum Access access;
 } Word;
@@ -308,6 +309,17 @@ static void record_write(const Word *x, Cell *c, uint32_t lanes)
     c->o_era = 0;
 }
 
+static void tell_unwritten(const Word *x)
+{
+    char place[80], mine[48];
+
+    name_place(x, place);
+    report(x->run, UINT64_C(1) << 63 | (uint64_t)(x->i - x->run->ins),
+           "nobody wrote %s before thread %s updates it at /*%04llx*/ %s", place,
+           thread_name(x->run, x->w->number * LANES + x->lane, mine),
+           (unsigned long long)x->i->address, x->i->text);
+}
+
 /* ---- One access of one word, or of one byte of it */
 static void access_cell(const Word *x, Cell *c, uint32_t lanes)
 {
@@ -315,13 +327,10 @@ static void access_cell(const Word *x, Cell *c, uint32_t lanes)
 
     if (x->cells->fresh && x->access != WRITES &&
         (x->cells->place == IN_SHARED ? c->w_era < r->block_first : c->w_era == 0)) {
-        char place[80], mine[48];
-
-        name_place(x, place);
-        report(x->run, UINT64_C(1) << 63 | (uint64_t)(x->i - r->ins),
-               "nobody wrote %s before thread %s %s it at /*%04llx*/ %s", place,
-               thread_name(r, x->w->number * LANES + x->lane, mine), verb(x->access),
-               (unsigned long long)x->i->address, x->i->text);
+        if (x->access == READS)
+            note_undefined(x->w, x->i, x->cells, x->at, x->word, lanes);
+        else
+            tell_unwritten(x);
     }
     if (!r->look) {
         c->w_era = x->access == READS ? c->w_era : r->era;
@@ -369,7 +378,7 @@ static Cell *split(Run *r, Cell *c)
 void access_word(Warp *w, const Ins *i, const Cells *cells, size_t at, int bytes, uint32_t lanes,
                  enum Access access)
 {
-    Word x = { w->run, w, i, cells, at, (uint32_t)__builtin_ctz(lanes), access };
+    Word x = { w->run, w, i, cells, at, 0, (uint32_t)__builtin_ctz(lanes), access };
 
     if (i->atomic && access == READS) /* of a loop of compare and swap */
         x.access = UPDATES;
@@ -377,6 +386,7 @@ void access_word(Warp *w, const Ins *i, const Cells *cells, size_t at, int bytes
         Cell *c = &cells->cell[word];
 
         x.at = word * 4 > at ? word * 4 : at;
+        x.word = (int)(word - at / 4);
         if (bytes >= 4 && c->split == 0) {
             access_cell(&x, c, lanes);
             continue;

@@ -99,6 +99,8 @@ static void run_warp(Warp *w)
         switch (i->op->flow) {
         case FLOW_NONE:
         case FLOW_MEMORY:
+            if (w->undefined)
+                watch_undefined(w, i, mask);
             if (mask != 0)
                 i->op->run(w, i, i->uniform ? on : mask);
             w->pc++;
@@ -134,6 +136,9 @@ static void start_warp(Run *r, Warp *w, uint32_t number)
     w->uniform = true;
     w->clock = 1;
     w->voted = 0;
+    if (w->undefined)
+        memset(w->undef, 0, sizeof w->undef);
+    w->undefined = false;
     memset(w->p, 0, sizeof w->p);
     memset(w->up, 0, sizeof w->up);
     memset(w->b, 0, sizeof w->b);

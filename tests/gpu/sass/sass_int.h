@@ -63,6 +63,8 @@ struct Ins {
         atomic; /* of the uniform datapath; a load that belongs to a loop of compare and swap */
     uint8_t cls, bytes, lut, lut2;
     int mode;
+    int8_t dest; /* the operand that is a register and the result, or -1 */
+    uint8_t dest_words;
     int conv; /* of BRA.CONV: the mask that lanes wait for: a register, or -1 and conv_mask */
     uint32_t conv_mask;
     uint32_t target;   /* of a branch: number of an instruction */
@@ -187,6 +189,15 @@ typedef struct Group { /* lanes that do not run at present */
     uint32_t pc, mask;
     uint8_t state, index; /* index: of the barrier that BSYNC waits for */
 } Group;
+typedef struct Undefined { /* lanes of a register with a value that nobody wrote */
+    uint32_t lanes;
+    const Ins *load;
+    size_t at;
+    enum Place place;
+    const Buffer *buffer;
+    uint32_t lane; /* the one that loaded from `at` */
+} Undefined;
+
 enum State { READY, AT_BSYNC, AT_WARPSYNC, AT_BARRIER };
 
 struct Warp {
@@ -204,7 +215,9 @@ struct Warp {
     uint32_t stack_low; /* the lowest word that was written */
     bool uniform;       /* all lanes have synchronised together last */
     uint32_t clock, lane_clock[LANES], know[LANES][LANES];
-    int voted; /* result of a reducing barrier */
+    Undefined undef[260];
+    bool undefined; /* there is one */
+    int voted;      /* result of a reducing barrier */
     int64_t quantum;
 };
 
@@ -263,6 +276,11 @@ uint64_t draw(Run *);
 void access_word(Warp *, const Ins *, const Cells *, size_t at, int bytes, uint32_t lanes,
                  enum Access);
 void sync_lanes(Warp *, uint32_t mask);
+
+/* undefined.c */
+void decode_dest(Ins *);
+void note_undefined(Warp *, const Ins *, const Cells *, size_t at, int word, uint32_t lanes);
+void watch_undefined(Warp *, const Ins *, uint32_t mask);
 
 /* flow.c */
 void branch(Warp *, const Ins *, uint32_t mask);

@@ -218,3 +218,59 @@ TEST(matrices_have_the_rows_that_they_promise)
         matrix_free(&m);
     }
 }
+
+/* ---- A kernel on these matrices */
+enum { WIDTH = 128 };
+
+static void multiply(const Matrix *m, const float *b, float *c)
+{
+    for (int r = 0; r < m->rows; r++)
+        for (int k = m->start[r]; k < m->start[r + 1]; k++)
+            for (int f = 0; f < WIDTH; f++)
+                c[r * WIDTH + f] += m->value[k] * b[m->coord[k] * WIDTH + f];
+}
+
+static void check_matrix(enum MatrixKind kind, const char *variant, uint64_t seed)
+{
+    Matrix m = matrix_make(kind, 5);
+    float *b = calloc((size_t)(m.cols * WIDTH), 4), *c = calloc((size_t)(m.rows * WIDTH), 4),
+          *want = calloc((size_t)(m.rows * WIDTH), 4);
+    SassGpu *gpu = sass_gpu();
+    SassParams p = { .size = 0 };
+    SassCount n;
+
+    CHECK(b != NULL && c != NULL && want != NULL);
+    for (int k = 0; k < m.cols * WIDTH; k++)
+        b[k] = (float)(k % 7) - 3;
+    sass_seed(gpu, seed);
+    sass_param32(&p, (uint32_t)m.rows);
+    sass_param64(&p, sass_buffer(gpu, "start", m.start, (size_t)(m.rows + 1) * 4, SASS_INPUT));
+    sass_param64(&p, sass_buffer(gpu, "coord", m.coord, (size_t)m.nnz * 4, SASS_INPUT));
+    sass_param64(&p, sass_buffer(gpu, "value", m.value, (size_t)m.nnz * 4, SASS_INPUT));
+    sass_param64(&p, sass_buffer(gpu, "b", b, (size_t)(m.cols * WIDTH) * 4, SASS_INPUT));
+    sass_param64(&p, sass_buffer(gpu, "c", c, (size_t)(m.rows * WIDTH) * 4, SASS_FRESH));
+    self_run(gpu, self_code("warp", variant), "sparse_rows",
+             (SassShape){ { (unsigned)(m.rows + 3) / 4 }, { 128 }, 0 }, &p);
+    n = sass_count(gpu);
+    multiply(&m, b, want);
+    CHECK(memcmp(c, want, (size_t)(m.rows * WIDTH) * 4) == 0);
+    /* an instruction that its predicate turns off is counted too, at the end of a row */
+    CHECK(n.of[SASS_FFMA] >= 4 * (uint64_t)m.nnz);
+    CHECK(n.of[SASS_FFMA] <= 4 * (uint64_t)(m.nnz + m.rows));
+    CHECK_EQ(n.bytes[1], m.rows * WIDTH * 4);
+    /* an entry's row of b, the entry itself, two starts of each row by each lane */
+    CHECK_EQ(n.bytes[0], (int64_t)m.nnz * (WIDTH * 4 + 8) + (int64_t)m.rows * 2 * 32 * 4);
+    sass_gpu_free(gpu);
+    matrix_free(&m);
+    free(b);
+    free(c);
+    free(want);
+}
+
+TEST(a_sparse_product_is_right_and_counted_on_every_matrix)
+{
+    for (int kind = 0; kind < MATRICES; kind++)
+        for (int v = 0; v < 2; v++) /* debug code loads more than it needs */
+            for (uint64_t seed = 0; seed < 2; seed++)
+                check_matrix((enum MatrixKind)kind, variant_name[v], seed);
+}

@@ -25,6 +25,8 @@
 #define RSQRT(x) (1.0f / sqrtf(x))
 #define BITS(x) float_bits(x)
 #define BITS64(x) double_bits(x)
+#define INT_UP(x) rounded((int32_t)(x), 1)
+#define INT_DOWN(x) rounded((int32_t)(x), -1)
 #define TO_INT(x) clamped(x)
 #define TO_LONG(x) clamped_long(x)
 
@@ -56,6 +58,13 @@ static double least(double a, double b)
     if (isnan(a) || isnan(b))
         return isnan(a) ? b : a;
     return a < b || (a == b && signbit(a)) ? a : b;
+}
+/* Up or down, where a float is not exact. */
+static float rounded(int32_t x, int way)
+{
+    const float f = (float)x;
+
+    return way * ((double)f - x) < 0 ? nextafterf(f, (float)way * INFINITY) : f;
 }
 static int32_t clamped(float x)
 {

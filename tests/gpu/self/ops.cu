@@ -16,6 +16,8 @@
 #define RSQRT(x) rsqrtf(x)
 #define BITS(x) __float_as_uint(x)
 #define BITS64(x) ((uint64_t)__double_as_longlong(x))
+#define INT_UP(x) __int2float_ru((int)(x))
+#define INT_DOWN(x) __int2float_rd((int)(x))
 #define TO_INT(x) __float2int_rz(x)
 #define TO_LONG(x) __double2ll_rz(x)
 #define USE(x) (void)(x)

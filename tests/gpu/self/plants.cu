@@ -118,6 +118,49 @@ KERNEL syncwarp_of_some_readers(const float *a, float *out)
     __syncwarp();
     out[threadIdx.x] = s + v;
 }
+KERNEL readers_in_branches(const float *a, float *out)
+{
+    __shared__ volatile float s;
+    if (threadIdx.x == 0)
+        s = a[0];
+    __syncwarp();
+    float v = 0;
+    if (threadIdx.x == 3)
+        v = s * 2;
+    if (threadIdx.x == 5)
+        v = s + 1;
+#ifdef RIGHT
+    __syncwarp();
+#endif
+    if (threadIdx.x == 5)
+        s = v;
+    out[threadIdx.x] = v;
+}
+KERNEL atomics_of_blocks(int *sum, int *out)
+{
+    atomicAdd(sum, 1);
+    __syncthreads();
+#ifdef RIGHT
+    out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
+#else
+    out[blockIdx.x * blockDim.x + threadIdx.x] = *(volatile int *)sum;
+#endif
+}
+KERNEL half_without_second_syncwarp(const float *a, float *out)
+{
+    __shared__ float s[32];
+    unsigned mask = 0xffffu << (threadIdx.x & 16);
+    float t = 0;
+    for (int i = 0; i < 3; i++) {
+        s[threadIdx.x] = a[threadIdx.x] + i;
+        __syncwarp(mask);
+        t += s[threadIdx.x ^ 1];
+#ifdef RIGHT
+        __syncwarp(mask);
+#endif
+    }
+    out[threadIdx.x] = t;
+}
 KERNEL global_race(float *a)
 {
     a[threadIdx.x] = threadIdx.x;

@@ -329,3 +329,30 @@ KERNEL arithmetic(const float *a, float *out)
     s = s * v + v;
     out[i] = s + __shfl_xor_sync(ALL, s, 1);
 }
+
+// ---- a sparse matrix by a dense one of 128 columns: a warp a row, entries staged in shared memory
+KERNEL sparse_rows(int rows, const int *start, const int *coord, const float *value,
+                   const float4 *b, float4 *c)
+{
+    __shared__ int2 stage[4][32];
+    int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, row = blockIdx.x * 4 + warp;
+    if (row >= rows)
+        return;
+    float4 sum = make_float4(0, 0, 0, 0);
+    for (int first = start[row], last = start[row + 1]; first < last; first += 32) {
+        int n = min(32, last - first);
+        if (lane < n)
+            stage[warp][lane] =
+                make_int2(coord[first + lane] * 32, __float_as_int(value[first + lane]));
+        __syncwarp();
+        for (int e = 0; e < n; e++) {
+            int2 entry = stage[warp][e];
+            float4 x = b[entry.x + lane];
+            float v = __int_as_float(entry.y);
+            sum.x = fmaf(v, x.x, sum.x), sum.y = fmaf(v, x.y, sum.y);
+            sum.z = fmaf(v, x.z, sum.z), sum.w = fmaf(v, x.w, sum.w);
+        }
+        __syncwarp();
+    }
+    c[row * 32 + lane] = sum;
+}
