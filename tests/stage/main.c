@@ -19,6 +19,7 @@ static const char usage[] =
     "weft_stage shapes N SEED  N random trees of threads, and without each barrier\n"
     "weft_stage skip N SEED  N random programs and their gradients, without each optional pass\n"
     "weft_stage bisect       a defect in each optional pass is found by leaving out passes\n"
+    "weft_stage blame N SEED the passes without which all wrong ones of N programs are right\n"
     "weft_stage selftest     planted defects are found\n"
     "weft_stage all          all of it, at the counts of the test suite\n";
 
@@ -261,6 +262,48 @@ static void bisect(Tally *sum, const Pass *defect)
     *(good ? &sum->passed : &sum->failed) += 1;
 }
 
+/* The optional passes without any one of which this program has the right result. */
+static uint64_t cures(const Trial *t)
+{
+    uint64_t passes = 0;
+
+    for (const Pass *s = api_pass; s->name != NULL; s++)
+        if ((s->flags & PASS_OPTIONAL) && trial_without(t, s, NULL).bad == NULL)
+            passes |= (uint64_t)1 << (s - api_pass);
+    return passes;
+}
+
+/* Names the pass that makes wrong programs of random ones, as somebody would who leaves out one pass
+ * after the other: those that cure each of the first five wrong programs. */
+static void blame(Tally *sum, int64_t n, uint64_t seed)
+{
+    uint64_t passes = ~(uint64_t)0;
+    int wrong = 0;
+
+    for (int64_t i = 0; i < n && wrong < 5; i++) {
+        Arena a;
+        Err err = { 0 };
+        Trial t;
+
+        arena_init(&a, &os_libc, &err);
+        if (CATCH(&err, t = trial_random(&a, seed + (uint64_t)i)) == ST_OK) {
+            Finding f = trial_without(&t, NULL, NULL);
+
+            if (!f.failed && f.bad != NULL) {
+                wrong++;
+                passes &= cures(&t);
+            }
+        }
+        arena_free(&a);
+    }
+    printf("%d wrong:", wrong);
+    for (const Pass *s = api_pass; s->name != NULL && wrong > 0; s++)
+        if (passes >> (s - api_pass) & 1)
+            printf(" %s", s->name);
+    putchar('\n');
+    *(wrong == 0 ? &sum->passed : &sum->failed) += 1;
+}
+
 static bool is_one_of(const char *mode, const char *const *names)
 {
     while (*names != NULL && strcmp(*names, mode) != 0)
@@ -270,7 +313,8 @@ static bool is_one_of(const char *mode, const char *const *names)
 
 int main(int argc, char **argv)
 {
-    static const char *const modes[] = { "all", "run", "threads", "shapes", "skip", "bisect", "selftest", NULL };
+    static const char *const modes[] = { "all",    "run",   "threads",  "shapes", "skip",
+                                         "bisect", "blame", "selftest", NULL };
     const char *mode = argc > 1 ? argv[1] : "all";
     int64_t n = argc > 2 ? strtoll(argv[2], NULL, 10) : 1000;
     uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : test_seed();
@@ -286,6 +330,8 @@ int main(int argc, char **argv)
     for (const Pass *s = api_pass; s->name != NULL && (all || strcmp(mode, "bisect") == 0); s++)
         if ((s->flags & PASS_OPTIONAL) && s->to != STAGE_COORDINATES)
             bisect(&sum, s);
+    if (strcmp(mode, "blame") == 0)
+        blame(&sum, n, seed);
     if (all || strcmp(mode, "skip") == 0)
         skip(&sum, all ? test_scale(400) : n, seed);
     if (all || strcmp(mode, "run") == 0)
