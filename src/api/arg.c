@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * The list of a program's arguments: sizes, structure arrays and buffers, with name, role and
- * shape.  Everything that binds or reads back goes through it. */
+ * shape.  All functions that bind or read back arrays use it. */
 #include "api/api_int.h"
 
 #include <string.h>

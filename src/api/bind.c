@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * From what the caller has bound to an environment that can be run: arrays put in place, sizes
- * solved, matrices packed, shapes verified. */
+ * Makes the environment of a run from the caller's arrays: puts arrays in place, solves sizes,
+ * packs matrices, verifies shapes. */
 #include "api/api_int.h"
 #include "interp/interp.h"
 #include "run/run.h"

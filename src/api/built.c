@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Built axes in a run of a kernel.  A plan is made as if they were empty; in a run, the phase that
- * builds one counts its entries, then fills them into memory that is made for so many, and then
- * everything that depends on the axis is known: counts, ranges, arrays.  The memory is the plan's,
- * and stays for the next run. */
+ * Built axes in a run of a kernel.  A plan treats them as empty.  In a run, the phase that builds
+ * an axis first counts its entries, then writes them into memory of that size; then counts, ranges
+ * and arrays that depend on the axis are set.  The plan owns the memory and keeps it for the next
+ * run. */
 #include "api/api_int.h"
 #include "emit/emit.h"
 #include "lower/lower.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The functions of weft.h on the cache of kernels, and on the compiler that fills it. */
+ * The functions of weft.h for the cache of kernels and its compiler. */
 #include "api/api_int.h"
 #include "jit/jit.h"
 

@@ -2,8 +2,8 @@
  * Copyright The Weft authors
  *
  * weft_conv: a tensor product on the edges of a graph, summed into their receivers.  It is a layer
- * (layer.c) over edges that were sorted once (edges.c): one for lists that are in that order
- * already, in which each edge is where it belongs, and one for all others. */
+ * (layer.c) over edges that were sorted once (edges.c), in two forms: one for lists that are in
+ * sorted order already, and one for all others. */
 #include "api/layer_int.h"
 
 #include <string.h>

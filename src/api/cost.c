@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What a run of a program would cost: joins its arguments, the machine and the model. */
+ * Predicts the cost of a run: joins the arguments of a program, the machine and the model. */
 #include "api/api_int.h"
 #include "cost/cost.h"
 

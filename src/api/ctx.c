@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Contexts and handles: the way into the library and the way out of it with a status. */
+ * Contexts and handles: entry into the library, and return with a status. */
 #include "api/api_int.h"
 #include "jit/jit.h"
 #include "run/run.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Kernels on a device.  A plan has a copy of each array in the memory of the device: structure is
- * written once, inputs before each run, results are read back after it, temporaries stay there.
+ * Kernels on a device.  A plan keeps a copy of each array in device memory: structure is written
+ * once, inputs before each run; results are read back after the run, and temporaries stay there.
  * Each phase is one launch.  Its units of work are iterations, as many as lanes take at once, or
- * the chunks of a plan; a warp runs a unit of a phase with vector loops, a thread one of the
- * others. */
+ * the chunks of a plan.  A warp runs a unit of a phase with vector loops; a thread runs a unit of
+ * other phases. */
 #include "api/api_int.h"
 #include "api/device_int.h"
 #include "cost/cost.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Kernels on a device: what plans and kernels ask of device.c. */
+ * Kernels on a device: the functions of device.c that plans and kernels call. */
 #ifndef WEFT_DEVICE_INT_H
 #define WEFT_DEVICE_INT_H
 

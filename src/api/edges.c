@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Lists of edges: checked, and sorted by receiver and sender, once for all convolutions over them.
- * Edges with the same ends keep their order, so that what is summed over them does not depend on
- * how the others stand in the list. */
+ * Lists of edges, checked and sorted by receiver and sender once for all convolutions over them.
+ * Edges with the same ends keep their order, so a sum over them does not depend on the order of
+ * other edges in the list. */
 #include "api/api_int.h"
 #include "lower/lower.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What a schedule does to a program, step by step: each that is taken, each that is refused and
- * why, and the loops that there are in the end, by name. */
+ * Explains a schedule: lists each step that is applied, each that is refused with the reason, and
+ * the loops at the end, by name. */
 #include "api/api_int.h"
 #include "lower/lower.h"
 #include "sched/step.h"

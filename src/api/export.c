@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * A program as C that needs no library: the phases as a kernel has them, and one function with the
- * program's own arguments that runs them in order on the calling thread.  What a kernel's plan
- * makes is one argument more, and export_plan.c prints the function that makes it. */
+ * Prints a program as C that needs no library: the phases of its kernel, and one function with the
+ * program's own arguments that runs them in order on the calling thread.  The arrays of a plan are
+ * one more argument; export_plan.c prints the function that makes them. */
 #include "api/export_int.h"
 #include "lower/lower.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * How an emitted program makes the arrays of an axis that a plan fills: transposes and formats; and
- * the tables that searches and layouts ask.  The text calls emit/plan.h and emit/convert.h. */
+ * Prints the code by which an emitted program makes the arrays of an axis that a plan fills
+ * (transposes and formats), and tables for searches and layouts.  The text calls emit/plan.h and
+ * emit/convert.h. */
 #include "api/export_int.h"
 #include "lower/lower.h"
 

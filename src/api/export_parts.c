@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * How an emitted program cuts long rows, sums and scatters into parts: what api/parts.c does, with
- * sizes and starts as C expressions. */
+ * Prints the code by which an emitted program cuts long rows, sums and scatters into parts.
+ * api/parts.c does the same for kernels; here sizes and starts are C expressions. */
 #include "api/export_int.h"
 #include "lower/lower.h"
 #include "run/run.h"

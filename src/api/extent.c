@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The extents of a program's arrays as text, for callers that have symbols in the place of
- * sizes. */
+ * Prints the extents of a program's arrays, for callers that use symbols instead of sizes. */
 #include "api/api_int.h"
 
 static bool is_constant(const Axis *a)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Arguments from files and results to files: the end of the path says which kind. */
+ * Reads arguments from files and writes results to files.  The extension of the path says which
+ * kind of file it is. */
 #include "api/api_int.h"
 #include "io/io.h"
 

@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * Formats in use: the lines `format E bsr(16, 16)` of a schedule, the arrays that a plan makes for
- * them, a program rewritten for a format, and what a format would store of a matrix. */
+ * them, a program rewritten for a format, and the storage that a matrix takes in a format. */
 #include "api/api_int.h"
 #include "io/io.h"
 #include "lower/lower.h"

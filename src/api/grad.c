@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * weft_prog_grad and weft_prog_batch: the derivative of a program, and the program of a batch.
- * They are made, printed and read as any other program is, so that messages have places and text
- * can be added. */
+ * weft_prog_grad and weft_prog_batch: the derivative of a program, and a program with a batch axis.
+ * Both are printed and parsed again, so that messages have places and users can add text. */
 #include "api/api_int.h"
 #include "grad/grad.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Graphs for whoever measures or tests: from files or generators, as two plain arrays. */
+ * Graphs for tests and benchmarks, from files or generators, as two plain arrays. */
 #include "api/api_int.h"
 #include "geom/geom.h"
 #include "io/io.h"

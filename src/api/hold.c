@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Inputs that are held: the caller says that their elements stay as they are.  Phases that make
- * temporaries of such inputs and of structure alone, as those that bring values into the order of a
- * format, then run once and not with every run of a plan. */
+ * Held inputs: the caller promises that their elements do not change.  Phases that compute
+ * temporaries from held inputs and structure alone, such as those that store values in a format,
+ * then run once for a plan and not in every run. */
 #include "api/api_int.h"
 #include "emit/emit.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Runs of kernels: by machine code as the plan says, or by the interpreter when there is none and
- * the problem is small enough to wait for. */
+ * Runs kernels: by machine code, as the plan says, or by the interpreter, if there is no machine
+ * code and the problem is small. */
 #include "api/api_int.h"
 #include "interp/interp.h"
 #include "ir/loop.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Layers on plain arrays.  Each function of one is a program, that of the layer or a derivative of
- * it by what the caller asks for, that is compiled when it is first called for.  Everything here is
- * done by the public functions on programs and kernels. */
+ * Layers on plain arrays.  Each function of a layer is a program, that of the layer or a derivative
+ * of it, compiled at its first call.  This file uses only the public functions for programs and
+ * kernels. */
 #include "api/layer_int.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Layers: a program of operands that the caller has as plain arrays, and its derivatives, each
- * compiled when it is first called for.  weft_tp and weft_conv are such. */
+ * Layers: a program whose operands are plain arrays of the caller, and its derivatives, each
+ * compiled at its first call.  weft_tp and weft_conv are layers. */
 #ifndef WEFT_API_LAYER_INT_H
 #define WEFT_API_LAYER_INT_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The library's tables, row by row, for `weft list` and for completion. */
+ * The library's tables, row by row, for `weft list` and for completion in shells. */
 #include "api/api_int.h"
 #include "ops/ops.h"
 #include "sched/step.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * From a program to the C text of a kernel.  The trees of the passes are many times as large as the
- * program, and are freed when the text has been written.  What stays is what runs and plans ask
- * for: the declarations, the arrays and phases of the text, and how much work is in each phase. */
+ * Lowers a program to the C text of a kernel.  The trees of the passes are many times larger than
+ * the program, and are freed when the text is written.  Runs and plans need only what is kept: the
+ * declarations, the arrays and phases of the text, and the work in each phase. */
 #include "api/api_int.h"
 #include "emit/emit.h"
 #include "jit/jit.h"

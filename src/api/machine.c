@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Measures the machine, once: loops of emit/probe.h, compiled and run as any kernel, by one thread
- * and by all.  What was measured is kept as text in the cache directory; a file that is damaged, or
- * of another machine, is as good as none. */
+ * Measures the machine once: runs the loops of emit/probe.h like a kernel, on one thread and on
+ * all.  The result is kept as text in the cache directory.  A file that is damaged, or of another
+ * machine, is ignored and measured again. */
 #include "api/api_int.h"
 #include "cost/cost.h"
 #include "emit/emit.h"

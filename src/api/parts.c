@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What a plan puts into the axes that lower/split/reductions.c makes: where long rows and sums
- * are cut. */
+ * Fills the axes that lower/split/reductions.c makes: where long rows, sums and scatters are cut.
+ */
 #include "api/api_int.h"
 #include "emit/emit.h"
 #include "lower/lower.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The schedule that the model thinks best for a program, its sizes and its structure.  Only what
- * changes no bit of a result is chosen here. */
+ * Picks the schedule with the lowest predicted time for a program, its sizes and its structure.  It
+ * chooses only among schedules with the same bits of results. */
 #include "api/api_int.h"
 #include "cost/cost.h"
 

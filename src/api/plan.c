@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What is worked out once for a kernel and its arguments: sizes, checked structure, memory, ranges.
- * After that a run only looks up where the caller's arrays are.  A plan holds as long as sizes,
- * shapes and the content of structure arrays stay the same. */
+ * Plans: sizes, checked structure, memory and ranges, computed once for a kernel and its arguments.
+ * After that a run only looks up the caller's arrays.  A plan is valid while sizes, shapes and the
+ * content of structure arrays stay the same. */
 #include "api/api_int.h"
 #include "api/device_int.h"
 #include "emit/emit.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The functions of weft.h on programs.  A program is its text: what is added is put behind the
- * text so far and all of it is read again, so a place in a message is always right and a piece
- * that does not read leaves no trace. */
+ * The functions of weft.h for programs.  A program is its text: added text is appended, and the
+ * whole text is parsed again.  So places in messages are always right, and text with an error
+ * changes nothing. */
 #include "api/api_int.h"
 
 #include <fcntl.h>

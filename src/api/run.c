@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Running a program and reading back what it gave.  All is computed in the library's own memory;
- * the caller's arrays are written when nothing can fail any more. */
+ * Runs a program and reads back its results.  The library computes in its own memory, and writes
+ * the caller's arrays only when no error can occur any more. */
 #include "api/api_int.h"
 #include "interp/interp.h"
 

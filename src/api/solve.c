@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Sizes from shapes.  Each bound dimension is a fact, "this expression of sizes is 5"; a fact that
- * is linear in its one unknown size gives that size, and in the end every fact must hold. */
+ * Solves sizes from shapes.  Each bound dimension is an equation, "this expression of sizes is 5".
+ * An equation that is linear in its one unknown size gives that size; at the end every equation
+ * must hold. */
 #include "api/api_int.h"
 
 #include <string.h>

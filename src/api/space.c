@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What a kernel can be tuned by: the loops that a schedule gives, what the model says of it, and
- * formats that suit the structure; and the list of all of that for whoever asks. */
+ * The choices of the tuner for a kernel: loops that a schedule can arrange, predictions of the
+ * model, and formats that suit the structure; and the list of all candidates. */
 #include "api/tune_int.h"
 #include "run/run.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What programs are compiled for: for this machine, the widest vector registers that its CPU has
- * and the user allows (WEFT_MAX_ISA). */
+ * The table of targets.  This machine's target has the widest vector registers that its CPU has and
+ * the user allows (WEFT_MAX_ISA). */
 #include "api/api_int.h"
 #include "emit/emit.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Tuning of a kernel for its arguments: gives the search of tune/ what it asks for, by lowering,
- * compiling and running variants of the kernel.  Each candidate keeps its plan while it is timed,
- * so that turns cost no more than runs.  The arrays of the caller are used as by runs. */
+ * Tunes a kernel for its arguments: lowers, compiles and runs the candidates that the search of
+ * tune/ asks for.  Each candidate keeps its plan while it is timed, so that a turn costs no more
+ * than a run.  The caller's arrays are used as in a run. */
 #include "api/tune_int.h"
 #include "interp/interp.h"
 #include "jit/jit.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What tuning a kernel holds: shared by space.c, which tells what there is to choose from, and
- * tune.c, which tries it out. */
+ * The state of a tuning: shared by space.c, which lists the candidates, and tune.c, which times
+ * them. */
 #ifndef WEFT_TUNE_INT_H
 #define WEFT_TUNE_INT_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Records of tuning: read from the cache directory when a plan first asks for a schedule, looked up
- * by program, structure and machine, and added to.  A process adds a line in one write at the end
- * of the file, so that several may do so at once; a line that is damaged is passed over. */
+ * Tuning records: read from the cache directory when a plan first asks for a schedule, and looked
+ * up by program, structure and machine.  A process appends a record by one write, so that several
+ * processes may do so at once; a damaged line is skipped. */
 #include "api/api_int.h"
 #include "jit/jit.h"
 #include "tune/tune.h"

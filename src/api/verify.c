@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * A quick look at structure: plain loops, by all threads, that prove the usual axes right.  What
- * they do not know or find wrong is for interp_check, which knows everything and has the words, but
- * takes its time.  For a kernel the looks are at the library's copies, so that what was proven
- * stays true. */
+ * A fast check of structure: plain loops, on all threads, that prove common axes right.  Axes that
+ * it does not know or finds wrong are left to interp_check, which checks everything and has the
+ * messages, but is slower.  For a kernel the library's copies are checked, so that a proof stays
+ * true. */
 #include "api/api_int.h"
 #include "run/run.h"
 

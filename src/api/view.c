@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The caller's arrays: checked when they are bound, copied where the library needs them without
- * gaps and aligned, and proven not to overlap where they are written. */
+ * The caller's arrays: checked when they are bound, copied where the library needs them aligned and
+ * without gaps, and proven not to overlap where they are written. */
 #include "api/api_int.h"
 #include "run/run.h"
 

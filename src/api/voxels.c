@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Kernel maps of sparse convolutions as plain arrays: what the caller gives is checked here, and
- * geom/voxels.c does the rest. */
+ * Kernel maps of sparse convolutions as plain arrays: checks the arguments; geom/voxels.c builds
+ * the maps. */
 #include "api/api_int.h"
 #include "geom/geom.h"
 

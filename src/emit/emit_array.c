@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The arrays and counts that a text mentions: their places among the arguments of a function, their
- * names, and what each function reads and writes of them. */
+ * The arrays and counts that a text uses: their places among the arguments of a function, their
+ * names, and which of them each function reads and writes. */
 #include "emit/emit_int.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Phases that build an axis: each is run twice, first to count the entries of each row and then,
- * with starts and room for them, to write their coordinates.  What it inserts goes to a set
- * (set.h), which is emptied where the build of a row ends. */
+ * Phases that build an axis.  Each runs twice: first it counts the entries of each row; then, with
+ * starts and memory for them, it writes their coordinates.  Insertions go to a set (set.h), which
+ * is emptied at the end of each row. */
 #include "emit/emit_int.h"
 
 static bool is_whole(const Node *n)

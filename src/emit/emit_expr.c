@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Expressions as C.  Sizes are n_name, arrays a_name, loop variables v_name, lets t and a number:
- * no name of a program is a word of C or meets one of another kind. */
+ * Expressions as C.  Sizes are n_name, arrays a_name, loop variables v_name, and lets t with a
+ * number, so no name of a program is a keyword of C or the name of something else. */
 #include "emit/emit_int.h"
 
 #include <math.h>

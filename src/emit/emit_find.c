@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Searches: a function for each axis that is searched, and each way to do it.  Coordinates that are
- * computed are computed as they are met. */
+ * Searches: one function for each searched axis and each kind of search.  Computed coordinates are
+ * evaluated during the search. */
 #include "emit/emit_int.h"
 
 typedef struct Search {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What only the files of emit/ share: the state of one text. */
+ * The state of one text: shared by the files of emit/. */
 #ifndef WEFT_EMIT_INT_H
 #define WEFT_EMIT_INT_H
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Long functions as several, which a compiler is done with much sooner.  A list of nodes is cut
- * where few values live; what lives over a cut is kept in a struct, and elements of arrays that are
- * only read are read again.  A loop that is long by itself stays in the function of its list,
- * unless several of them would make that function long again: then each is one of its own. */
+ * Cuts long functions into several, which a compiler finishes much sooner.  A list of nodes is cut
+ * where few values are live.  Values that are live across a cut are kept in a struct; elements of
+ * arrays that are only read are read again.  A loop that is long by itself stays in the function of
+ * its list, unless several such loops would make that function long again; then each becomes a
+ * function. */
 #include "emit/emit_int.h"
 
 enum { OPERATION = 3 }; /* nodes that make a line: fma(a, b, c) */

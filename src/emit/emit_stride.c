@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Elements that are several apart from lane to lane.  Where a vector loop uses as many neighbours
- * as there are lanes, a square, each lane's are one register, and the square is turned.  Where it
- * uses all that lie between two iterations, a window, they are loaded as registers of neighbours
- * and taken apart there, and put together again when they are stored; the functions that do so are
- * written for each distance.  Others are loaded and stored one by one. */
+ * Elements that are several apart from lane to lane.  If a vector loop uses as many neighbours as
+ * there are lanes (a square), the neighbours of each lane are loaded as one register and the square
+ * is transposed.  If it uses all elements between two iterations (a window), they are loaded as
+ * registers of neighbours and de-interleaved, and interleaved again for stores, by functions
+ * written for each distance.  Other elements are loaded and stored one by one. */
 #include "emit/emit_int.h"
 
 typedef struct Cells { /* elements of a loop body, each once */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The functions that turn rows into lanes: as many rows as a register has lanes, of as many
+ * The functions that transpose rows into lanes.  As many rows as a register has lanes, of as many
  * neighbours each, are a square.  Registers of rows become registers of columns in steps that mix
- * two at a time, each of which swaps one binary digit of the number of a register with one of the
+ * two registers; each step swaps one binary digit of the number of a register with one of the
  * number of a lane. */
 #include "emit/emit_int.h"
 

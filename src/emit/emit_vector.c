@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Vector loops: the body for as many registers at once as the loop says, for half as many, ..., for
- * one, and for the rest with the lanes that there are.  What is added up over lanes has a register
- * for each part of the sum, and is folded when the loop has ended; or, where loops around do
- * nothing else with the sum, when the outermost of them has. */
+ * Vector loops: prints the body for as many registers at once as the loop asks for, for half as
+ * many, and so on down to one, and for the remaining iterations with some lanes of a register.  A
+ * sum over lanes has one register for each part of the sum.  It is folded after the loop or, where
+ * outer loops use the sum for nothing else, after the outermost of them. */
 #include "emit/emit_int.h"
 
 enum {

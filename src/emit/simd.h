@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What kernels begin with: vector types, fused multiply-add, checked integers, 16-bit floats. */
+ * The prelude of kernels: vector types, fused multiply-add, checked integers, 16-bit floats. */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Programs over a format: each statement that runs over the entries of an axis becomes one for each
- * part, over the axes of that part.  Coordinates are what the new axes say; a buffer over the old
- * axis is reached at `@entry`.  Positions without an entry are left out, by the axis where that
- * stores an outside coordinate there, else by a guard.  Or, in a format that says `zeros`, a sum of
- * products with one factor over the entries gets a copy of that factor with zeros in it, and runs
- * over all positions.  Needs a program at stage coordinates; gives one that passes ir_check. */
+ * Rewrites programs for a format.  Each statement over the entries of an axis becomes one statement
+ * for each part, over the axes of that part.  Coordinates come from the new axes; a buffer over the
+ * old axis is read at `@entry`.  Positions without an entry are left out: by the axis, where it
+ * stores an outside coordinate for them, otherwise by a guard.  In a format that says `zeros`, a
+ * sum of products with one factor over the entries gets a copy of that factor with zeros in it, and
+ * runs over all positions.  Needs a program at stage coordinates; gives one that passes ir_check.
+ */
 #include "format/apply_int.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What the files that rewrite programs share: the axis that a format replaces, and what it made. */
+ * Shared by the files that rewrite programs: the axis that a format replaces, and the axes and
+ * buffers that replace it. */
 #ifndef WEFT_FORMAT_APPLY_INT_H
 #define WEFT_FORMAT_APPLY_INT_H
 

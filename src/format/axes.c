@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The axes of a format in a program that uses it: those of the rule, with parameters as numbers and
- * the bounds of the old coordinates, and for each entry where it was. */
+ * The axes of a format in a program that uses it: those of the rule, with numbers for parameters
+ * and the bounds of the old coordinates, and the old place of each entry. */
 #include "format/apply_int.h"
 
 #include <string.h>

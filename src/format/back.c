@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The way back: the entries that the parts of a format hold, in the order they are stored in, with
- * the coordinates that the axes give them.  Uses nothing that the conversion knew but did not
- * store. */
+ * Reads a format back: the entries that its parts hold, in the order of storage, with the
+ * coordinates that the axes give them.  It uses only what the conversion stored. */
 #include "format/format_int.h"
 
 typedef struct Walk {

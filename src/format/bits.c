@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * A level that has one position for each distinct value, where all possible values are few enough
- * for a bit each: the number of a value is that of the bits below it.  Nothing is sorted. */
+ * A level that has one position for each distinct value, if the possible values are few enough for
+ * a bit each: the number of a value is the number of bits set below it.  Nothing is sorted. */
 #include "format/format_int.h"
 
 #include <stdatomic.h>

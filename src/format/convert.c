@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Conversion: the entries of a structure, part by part, in the axes of a format.  Level by level
- * from the root each entry gets a position: the place under its parent is what the map says, or the
- * number of what it stores among all that the parent has.  Everything is a function of the entries
- * alone, whoever works on it. */
+ * Converts the entries of a structure, part by part, to the axes of a format.  Level by level from
+ * the root, each entry gets a position: the place under its parent that the map says, or the number
+ * of the stored value among all values under that parent.  The result depends on the entries alone,
+ * and not on the threads that compute it. */
 #include "format/format_int.h"
 
 #include <stdatomic.h>

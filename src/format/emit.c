@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The conversion of a use as C text, for programs that run without the library: the expressions of
- * the rule as loops over the entries of each part, and calls of emit/convert.h for the rest.  Gives
- * the arrays that convert.c gives. */
+ * Prints the conversion of a use as C, for programs that run without the library: the expressions
+ * of the rule as loops over the entries of each part, and calls of emit/convert.h.  The arrays are
+ * those of convert.c. */
 #include "format/format_int.h"
 
 enum { MOST_KNOWN = 64 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The values of a rule's expressions for many entries: operators go over a run of a few hundred at
- * a time, which stays in the nearest cache.  Functions of many entries (count, rank, index, place)
- * are worked out before, by group.c. */
+ * Evaluates a rule's expressions for many entries: each operator runs over a few hundred entries at
+ * a time, which stay in the first cache.  group.c evaluates functions of many entries (count, rank,
+ * index, place) before. */
 #include "format/format_int.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Expressions of rules: numbers, order, text.  A number that does not fit is FAULT, which stays
- * what it is through every operator, so that whoever uses a value asks once. */
+ * Expressions of rules: numbers, order, text.  A number that does not fit becomes FAULT, and every
+ * operator keeps FAULT, so that callers test a value once. */
 #include "format/format_int.h"
 
 #include <string.h>

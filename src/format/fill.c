@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The arrays of a format's axes in the environment of a run: from the structure of the axis that
- * the format was applied to, converted once. */
+ * Fills the arrays of a format's axes in the environment of a run, from the structure of the
+ * replaced axis, converted once. */
 #include "format/apply_int.h"
 #include "ir/loop.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What only the files of format/ share: rules as they are read and as they are used. */
+ * Shared by the files of format/: rules as parsed, and as used. */
 #ifndef WEFT_FORMAT_INT_H
 #define WEFT_FORMAT_INT_H
 

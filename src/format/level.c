@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * One level of a part: which way its positions are found, and what all ways share. */
+ * One level of a part: the choice of how its positions are found, and helpers of all ways. */
 #include "format/format_int.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * A level whose places the map says.  What a position stores is written by all entries that come
- * there; a second look finds what another has overwritten, so that entries which the format cannot
- * tell apart are found.  On the last level this is told by how many positions have an entry. */
+ * A level whose positions the map gives.  All entries of a position write its stored values; a
+ * second pass finds values that another entry has overwritten, and so entries that the format
+ * cannot tell apart.  On the last level the number of positions with an entry tells this. */
 #include "format/format_int.h"
 
 #include <stdatomic.h>

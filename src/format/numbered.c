@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * A level whose positions are the numbers of what they store, under each parent: entries are sorted
- * by their parent and by what is stored, and each gets a position, or each that differs from the
- * one before. */
+ * A level whose positions number the stored values under each parent: entries are sorted by parent
+ * and stored value, and each entry, or each that differs from the one before, gets a position. */
 #include "format/format_int.h"
 
 #include <stdatomic.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What values an expression can have, from the bounds of the coordinates alone: columns are as wide
- * as they need to be, and checks whose outcome is known are left out. */
+ * The range of values of an expression, from the bounds of the coordinates alone.  It gives columns
+ * their width, and drops checks whose outcome is known. */
 #include "format/format_int.h"
 
 typedef struct Range {

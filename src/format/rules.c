@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The formats of the library, each the text of a rule: a new one is one more row. */
+ * The table of formats, each the text of a rule.  A new format is one more row. */
 #include "format/format_int.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Work on many entries in blocks, and the one sort that conversion needs: stable, by columns of
- * integers, a digit at a time from the least on.  Columns that fit 31 bits together are one key;
- * else one column comes after the other, and those that are in order cost a look.  The result
- * depends on the entries alone, whatever the blocks are and whoever works on them. */
+ * Work on many entries in blocks, and the sort that conversion uses: stable, by columns of
+ * integers, by digits from the least significant.  Columns that fit 31 bits together are one key;
+ * otherwise columns are sorted one after the other, and a column that is in order costs one pass.
+ * The result depends on the entries alone, and not on blocks or threads. */
 #include "format/format_int.h"
 
 #include <stdatomic.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Which entries there are, and which part has each: the first whose condition holds.  Conditions
+ * Assigns entries to parts: each entry belongs to the first part whose condition holds.  Conditions
  * that depend on a few small numbers, such as the number of a column part and the bits of a length,
- * are worked out once for each combination of these. */
+ * are evaluated once for each combination of these. */
 #include "format/format_int.h"
 
 #include <stdatomic.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * A rule with its parameters: names become numbers, coordinates and bounds; the lines of axes are
- * read as those of a program; what the map and the axes say is put together, level by level, and
- * proven to be one the inverse of the other. */
+ * Applies a rule to its parameters: names become numbers, coordinates and bounds; lines of axes are
+ * parsed as those of a program; the map and the axes are combined, level by level, and proven to be
+ * inverse to each other. */
 #include "format/format_int.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What building the structure of an axis needs: scratch memory for the sets of emit/set.h, and the
- * way from counts to starts. */
+ * Scratch memory for the sets of keys (emit/set.h) from which a run builds the structure of an
+ * axis, and the sum of counts that gives starts. */
 #include "run/run.h"
 
 /* Bits are faster by far; this many keys are 16 MB of them. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Blocks that start at a cache line, long ones at a large page, from an allocator that knows no
- * alignment; and what is done to long blocks, by all threads. */
+ * Allocates blocks that start at a cache line, and long blocks that start at a large page, from an
+ * allocator without alignment; copies and compares long blocks by all threads. */
 #include "run/run.h"
 
 #include <string.h>

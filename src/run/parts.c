@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Rows and ranges cut into parts, once for a structure and by nothing else. */
+ * Cuts rows and ranges into parts.  The cuts depend on the structure alone, so they are computed
+ * once for each structure. */
 #include "run/run.h"
 
 static int64_t start_at(const void *start, int bytes, int64_t i)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The run of a kernel: for each phase, lanes take chunk after chunk until there are none left. */
+ * Runs a kernel: in each phase, lanes take one chunk after the other until all are done. */
 #include "run/run_int.h"
 
 #include <pthread.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Running a kernel: phases cut into chunks, handed out to a pool of threads or to the caller's own
- * executor.  Last in the flow; knows functions, ranges and start arrays, never what is computed. */
+ * Runs a kernel: phases are cut into chunks, which a pool of threads or the caller's own executor
+ * processes.  Last in the flow; it knows functions, ranges and start arrays, and not what they
+ * compute. */
 #ifndef WEFT_RUN_H
 #define WEFT_RUN_H
 

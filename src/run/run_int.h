@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * Between the pool, which knows lanes, and the phases, which know chunks.  A lane is one thread's
- * part in a call: it takes chunks until there are none. */
+ * part in a call: it takes chunks until none is left. */
 #ifndef WEFT_RUN_INT_H
 #define WEFT_RUN_INT_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Cuts the range of a phase into chunks of about equal work.  A cut is found when it is needed, by
- * a search in the start array: nothing is stored, and no cut depends on who asks. */
+ * Cuts the range of a phase into chunks of about equal work.  Each cut is found by a search in the
+ * start array when a thread needs it.  Nothing is stored, and a cut does not depend on the thread
+ * that asks. */
 #include "run/run.h"
 
 static int64_t rounds_of(const RunPhase *p)

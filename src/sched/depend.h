@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Two instances of stores that touch one element: what follows for the variables around them. */
+ * Dependence: two instances of stores that touch one element, and the facts about the variables
+ * around them that follow. */
 #ifndef WEFT_DEPEND_H
 #define WEFT_DEPEND_H
 

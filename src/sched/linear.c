@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Integers as sums: of terms that are a number, sizes and one thing that is neither. */
+ * Integers as sums of terms.  A term is a number times sizes times at most one other expression. */
 #include "sched/depend.h"
 
 enum { LIMIT_WORK = 10000 }; /* nodes of an integer that are gone through */

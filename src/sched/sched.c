@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Schedules as text: one step after the other, `;` or the end of a line between them.  Those with a
- * number are read here; the others are for step.c. */
+ * Schedules as text: steps separated by `;` or the end of a line.  This file reads the steps that
+ * set a number; step.c reads the others. */
 #include "sched/sched.h"
 #include "sched/step.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Schedules: how the loops of a program are arranged, which does not change what it computes.  A
- * schedule is text, so that it can be read, kept and be part of a kernel's key: numbers that say
- * how far automatic passes go, and steps (step.h) that arrange loops by name. */
+ * Schedules say how the loops of a program are arranged; they do not change its results.  A
+ * schedule is text, so that it can be read, stored and be part of a kernel's key.  It has numbers,
+ * which bound what automatic passes do, and steps (step.h), which arrange loops by name. */
 #ifndef WEFT_SCHED_H
 #define WEFT_SCHED_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * A schedule's text as steps, and a step applied: all of it or nothing. */
+ * Reads the steps of a schedule's text, and applies one: wholly or not at all. */
 #include "sched/step.h"
 #include "sched/sched.h"
 

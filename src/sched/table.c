@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The steps: a row each. */
+ * The table of steps. */
 #include "sched/step.h"
 
 #include <string.h>
