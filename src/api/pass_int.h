@@ -39,7 +39,9 @@ typedef enum PassFlag {
     PASS_OPTIONAL = 1, /* kernels are right without it */
     PASS_ARRANGES = 2, /* a phase whose loops the schedule arranges keeps them */
     PASS_PLANNED = 4,  /* gives arrays that a plan fills */
-    PASS_REORDERS = 8  /* terms of a sum may be added in another order */
+    PASS_REORDERS = 8, /* terms of a sum may be added in another order */
+    PASS_JOINT = 16    /* walks the loops together with the passes after it, up to the first that is
+                        * not joint: that one runs them all */
 } PassFlag;
 
 typedef enum TargetKind { KIND_CPU, KIND_WARP } TargetKind;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The pipeline: from a program over coordinates to loops that emit/ prints.  A table, so that it
- * can be listed, stopped after each pass, begun at the stage that a program is written in, and run
- * without any optional pass.  A row says all that is true of a pass; no other place does. */
+ * The pipeline: from a program over coordinates to the loops that emit/ prints.  It is a table, so
+ * that it can be listed, stopped after each pass, started at the stage that a program is written
+ * in, and run without any optional pass.  A row says everything about a pass; no other place does.
+ */
 #include "api/api_int.h"
 #include "lower/lower.h"
 #include "sched/step.h"
@@ -81,9 +82,18 @@ static void lanes(Kernel *k, const Aim *aim)
     take_phases(k);
 }
 
+/* The passes of the walk of lower_factor, in the order of the table and of its bits. */
 static void factor(Kernel *k, const Aim *aim)
 {
-    lower_factor(k, tile_of(aim));
+    LowerTile how = tile_of(aim);
+    const Pass *s = api_pass;
+
+    while ((s->flags & PASS_JOINT) == 0)
+        s++;
+    for (unsigned edit = EDIT_SWEEP; edit <= EDIT_FACTOR; edit <<= 1, s++)
+        if (aim->skip >> (s - api_pass) & 1)
+            how.without |= edit;
+    lower_factor(k, how);
 }
 
 static void accumulate(Kernel *k, const Aim *aim)
@@ -183,6 +193,7 @@ enum {
     ARRANGES = PASS_ARRANGES,
     PLANNED = PASS_PLANNED,
     REORDERS = PASS_REORDERS,
+    JOINT = PASS_JOINT,
     NONE = 0,
     CPU = 1 << KIND_CPU,
     WARP = 1 << KIND_WARP,
@@ -229,6 +240,16 @@ const Pass api_pass[] = {
         "apply the lines of the schedule that run loops in lanes", lanes),
     ROW("fuse_sums", LOOPS, LOOPS, FLAT | VECTOR_STEPS, FUSED, OPTIONAL | ARRANGES, EVERY,
         "fuse phases of sums over one range", fuse_sums),
+    ROW("sweep", LOOPS, LOOPS, FLAT | FUSED, NONE, OPTIONAL | ARRANGES | REORDERS | JOINT, EVERY,
+        "process the edges of a row in tiles while its sums are in registers", factor),
+    ROW("consume", LOOPS, LOOPS, FLAT | FUSED | CONSUMED, NONE,
+        OPTIONAL | ARRANGES | REORDERS | JOINT, EVERY,
+        "process edges in tiles whose products use up per-edge rows in scratch", factor),
+    ROW("recompute", LOOPS, LOOPS, FLAT | FUSED | CONSUMED, NONE,
+        OPTIONAL | ARRANGES | REORDERS | JOINT, EVERY,
+        "compute rows of per-edge temporaries in the tiles that read them", factor),
+    ROW("interchange", LOOPS, LOOPS, FLAT | FUSED, NONE, OPTIONAL | ARRANGES | REORDERS | JOINT,
+        EVERY, "move the loop of lanes out of a loop of sums, which stay in registers", factor),
     ROW("factor", LOOPS, LOOPS, FLAT | FUSED, FACTORED, OPTIONAL | ARRANGES | REORDERS, EVERY,
         "fuse loops of sums of products and factor out common terms", factor),
     ROW("accumulate", LOOPS, LOOPS, FLAT | FACTORED, REGISTERS, OPTIONAL | ARRANGES | REORDERS,
@@ -423,9 +444,26 @@ static void run_between(const Pass *s, Kernel *k, const Aim *aim)
     *k = all;
 }
 
+/* A pass that ends a joint walk is left out when all passes of the walk are. */
 static bool is_skipped(const Pass *s, const Aim *aim)
 {
-    return (aim->skip >> (s - api_pass) & 1) != 0 || (s->kinds >> aim->target->kind & 1) == 0;
+    bool skipped = (aim->skip >> (s - api_pass) & 1) != 0;
+
+    for (const Pass *o = s; o > api_pass && (o[-1].flags & PASS_JOINT) && skipped; o--)
+        skipped = (aim->skip >> (o - 1 - api_pass) & 1) != 0;
+    return skipped || (s->flags & PASS_JOINT) || (s->kinds >> aim->target->kind & 1) == 0;
+}
+
+/* A joint pass as the last one: the walk is done without the passes that come after it. */
+static void run_joint(const Pass *s, Kernel *k, const Aim *aim)
+{
+    Aim only = *aim;
+
+    while (s->flags & PASS_JOINT) {
+        s++;
+        only.skip |= (uint64_t)1 << (s - api_pass);
+    }
+    api_run_pass(s, k, &only);
 }
 
 /* A pass needs the properties that passes before it have given. */
@@ -513,6 +551,8 @@ Kernel *api_lower_to(Prog *p, const Aim *aim, const Pass *last)
         if (s == last)
             break;
     }
+    if (last->flags & PASS_JOINT)
+        run_joint(last, &k, aim);
     return arena_copy(p->arena, &k, sizeof k);
 }
 

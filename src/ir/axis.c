@@ -35,6 +35,20 @@ int ir_find_coord(const Axis *a, const char *name)
     return -1;
 }
 
+bool ir_int_op(Op op, int64_t a, int64_t b, int64_t *out)
+{
+    switch (op) {
+    case OP_add: return !int_add(a, b, out);
+    case OP_sub: return !int_sub(a, b, out);
+    case OP_mul: return !int_mul(a, b, out);
+    case OP_div: return !int_div(a, b, out);
+    case OP_mod: return !int_mod(a, b, out);
+    case OP_min: return *out = a < b ? a : b, true;
+    case OP_max: return *out = a > b ? a : b, true;
+    default: return false;
+    }
+}
+
 bool ir_const_int(Expr *e, int64_t *out)
 {
     int64_t a, b;
@@ -47,13 +61,7 @@ bool ir_const_int(Expr *e, int64_t *out)
         return !int_sub(0, a, out);
     if (!ir_const_int(e->arg[1], &b))
         return false;
-    switch (e->op) {
-    case OP_add: return !int_add(a, b, out);
-    case OP_sub: return !int_sub(a, b, out);
-    case OP_mul: return !int_mul(a, b, out);
-    case OP_div: return !int_div(a, b, out);
-    default: return !int_mod(a, b, out);
-    }
+    return ir_int_op((Op)e->op, a, b, out);
 }
 
 int64_t ir_const_total(const Axis *a)

@@ -314,6 +314,8 @@ bool ir_is_ident(const Axis *);                        /* one coordinate, the po
 bool ir_is_dense(const Axis *); /* sizes alone say how many positions it has; all of them exist */
 /* from.c: whether whoever runs the program makes its arrays: it, or one below it, has `from`. */
 bool ir_is_made(const Prog *, const Axis *);
+/* a op b; false: it does not fit, or the operator is no arithmetic of two integers. */
+bool ir_int_op(Op, int64_t a, int64_t b, int64_t *out);
 bool ir_const_int(Expr *, int64_t *out);               /* of literals only */
 int64_t ir_const_total(const Axis *); /* positions in all when that is a constant, else -1 */
 /* A name that nothing has yet (that no label has): stem, stem1, ... */

@@ -28,14 +28,9 @@ static Expr *fold_int(Prog *p, Expr *e)
     int64_t a = e->arg[0]->i, b = e->nargs > 1 ? e->arg[1]->i : 0, r;
     bool bad;
 
+    if (e->nargs == 2)
+        return ir_int_op((Op)e->op, a, b, &r) ? ir_int(p, r) : e;
     switch (e->op) {
-    case OP_add: bad = int_add(a, b, &r); break;
-    case OP_sub: bad = int_sub(a, b, &r); break;
-    case OP_mul: bad = int_mul(a, b, &r); break;
-    case OP_div: bad = int_div(a, b, &r); break;
-    case OP_mod: bad = int_mod(a, b, &r); break;
-    case OP_min: bad = false, r = a <= b ? a : b; break;
-    case OP_max: bad = false, r = a >= b ? a : b; break;
     case OP_relu: bad = false, r = a > 0 ? a : 0; break;
     case OP_step: bad = false, r = a > 0; break;
     case OP_sign: bad = false, r = (a > 0) - (a < 0); break;

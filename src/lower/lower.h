@@ -21,11 +21,21 @@ typedef struct Kernel { /* a list of phases, run in order */
     int nother;         /* and keeps the arrays that they use */
 } Kernel;
 
+/* The passes that walk the loops of sums together, in lower_factor. */
+enum LowerEdit {
+    EDIT_SWEEP = 1,
+    EDIT_CONSUME = 2,
+    EDIT_RECOMPUTE = 4,
+    EDIT_INTERCHANGE = 8,
+    EDIT_FACTOR = 16
+};
+
 typedef struct LowerTile { /* the machine, and the numbers of a schedule, for register blocking */
     const VectorUnit *unit;
     int registers;     /* that sums may take */
     int rows, columns; /* of a register block; 0: lower_shape chooses */
     int sweep;         /* entries in a tile of a sweep; 0: no sweeps */
+    unsigned without;  /* bits of LowerEdit that are left out */
 } LowerTile;
 
 /* ---- storage: how a caller passes arrays.  These two come before all passes. */
@@ -89,9 +99,14 @@ Array lower_hash_table(Arena *, const Prog *, const Env *, const Axis *);
  * own, become one. */
 void lower_fuse_sums(Kernel *);
 
-/* ---- algebra, edges.  factor.c: innermost loops of sums of products that share elements become
- * one, with the fewest operations that algebra/draft.c finds.  Entries of a row are processed in
- * tiles (edges/). */
+/* ---- algebra, edges.  These five walk the loops of sums together, as the first that takes a loop
+ * decides for all that is inside:
+ *     sweep (edges/sweep.c)               entries of a row in tiles, sums in registers
+ *     consume (edges/consume.c)           entries in tiles, whose products use up their rows
+ *     recompute (edges/recompute.c)       rows of per-edge temporaries, in the tiles that read them
+ *     interchange (algebra/interchange.c) a lane loop comes out, sums stay in registers
+ *     factor (algebra/factor.c)           innermost loops that share elements become one, with the
+ *                                         fewest operations that algebra/draft.c finds */
 void lower_factor(Kernel *, LowerTile);
 
 /* ---- registers. */

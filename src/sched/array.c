@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Arrays that steps make beside the program's, and the phases that fill and read them. */
+ * Arrays that steps add to a program, and the loops that fill and read them. */
 #include "sched/step.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ Node *step_nest(Prog *p, const char *label, Local *const *var, Expr *const *hi, 
 
         loop.lo = ir_int(p, 0);
         loop.how = i == 0 ? FOR_PARALLEL : FOR_SERIAL;
-        body = step_with_body(p, &loop, &body, 1);
+        body = tree_around(p, &loop, body);
     }
     return body;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What the ends of loops tell of two instances.  Indices that differ by more than a loop is long:
- * rows of one array, side by side in one flat index, of which a loop runs over the columns.  Loops
- * over shares: an iteration is in the share of one. */
+ * Uses the ends of loops to tell two instances apart.  Rows of one array lie side by side in one
+ * flat index; two indices that differ by more than the length of the loop over columns are of
+ * different rows.  Loops over shares: an iteration belongs to exactly one share. */
 #include "sched/depend.h"
 
 #include <stdlib.h>
@@ -71,7 +71,7 @@ Expr *dep_share_of(Prog *p, const Node *loop)
     hi = hi->arg[0];
     for (int i = 0; i < 2; i++)
         if (lo->arg[1 - i] == hi->arg[1 - i] && lo->arg[i]->op == OP_local &&
-            hi->arg[i] == step_add(p, lo->arg[i], ir_int(p, 1)))
+            hi->arg[i] == tree_plus(p, lo->arg[i], ir_int(p, 1)))
             return lo->arg[i];
     return NULL;
 }
@@ -91,11 +91,11 @@ Expr *dep_share(Prog *p, const Axis *by, Expr *x, int64_t shares, Expr *rows)
     Expr *n = ir_int(p, shares), *count, *some, *row;
 
     if (by == NULL)
-        return ir_op2(p, OP_div, step_mul(p, rows, x), n);
+        return ir_op2(p, OP_div, tree_times(p, rows, x), n);
     count = ir_count(p, a);
     some = ir_op2(p, OP_and, ir_op2(p, OP_gt, x, ir_int(p, 0)),
                   ir_op2(p, OP_gt, count, ir_int(p, 0)));
-    row = loop_above(p, a, ir_op2(p, OP_div, step_mul(p, count, x), n));
+    row = loop_above(p, a, ir_op2(p, OP_div, tree_times(p, count, x), n));
     row = ir_node(p, OP_select, (Expr *[]){ some, row, ir_int(p, 0) }, 3);
     return ir_node(p, OP_select, (Expr *[]){ ir_op2(p, OP_lt, x, n), row, rows }, 3);
 }
@@ -111,7 +111,7 @@ static Expr *share_between(Prog *p, Expr *from, Expr *to)
     n = q != NULL ? from->arg[0]->arg[1] : NULL;
     if (n == NULL || n->op != OP_int || row->op != OP_select || row->arg[1]->op != OP_above)
         return NULL;
-    next = step_add(p, q, ir_int(p, 1));
+    next = tree_plus(p, q, ir_int(p, 1));
     return q->op == OP_local && n->i > 0 &&
                    from == dep_share(p, row->arg[1]->axis, q, n->i, from->arg[2]) &&
                    to == dep_share(p, row->arg[1]->axis, next, n->i, from->arg[2])

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * bind LOOP LEVEL [WIDTH] [balance AXIS]: a loop runs on a level of the machine.  A CPU has threads,
- * for the outermost loop of a phase, and lanes, which vectorize is for.  Where lanes are threads the
- * outermost loop runs on the grid: an iteration is a block's, a warp's (or a part of one) or a
- * thread's; loops inside are dealt to the warps of the block, or to its threads. */
+ * bind LOOP LEVEL [WIDTH] [balance AXIS]: runs a loop on a level of the machine.  A CPU has threads,
+ * for the outermost loop of a phase, and lanes, for which step vectorize is.  On a GPU the outermost
+ * loop runs on the grid, and each of its iterations on a block, a warp, a part of a warp, or a
+ * thread; loops inside are dealt to the warps of the block, or to its threads. */
 #include "sched/step.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static bool reads_others(StepCall *c, const Node *loop, const Node *n)
     return found;
 }
 
-static void bind(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void bind(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     const Bound *b = ctx;
     Node *n = loop_node(c->p, at->node);
@@ -47,7 +47,7 @@ static void bind(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     }
     n->level = b->level;
     n->width = b->width;
-    step_append(c->p, out, n);
+    tree_append(c->p, out, n);
 }
 
 /* The words without the first `less` after the loop. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * cache_read LABEL ARRAY at LOOP: the elements of an array that an iteration of the loop reads are
- * loaded once, at its beginning, into registers.  As in cache_write, loops that number these
- * elements go around the others first. */
+ * cache_read LABEL ARRAY at LOOP: loads the elements of an array that an iteration of the loop
+ * reads into registers, once, at the start of the iteration.  As in cache_write, loops that number
+ * these elements first move outside the others. */
 #include "sched/step.h"
 
 #include <string.h>
@@ -53,11 +53,11 @@ static bool is_guarded(StepCall *c, const Node *n, const Buf *b)
     return found;
 }
 
-static void load(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void load(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     Loaded *l = ctx;
     const Node *phase = c->phase[at->phase];
-    Nodes body = { 0 };
+    NodeList body = { 0 };
     Memo memo = { 0 };
 
     l->block = at->node;
@@ -73,18 +73,18 @@ static void load(StepCall *c, const Spot *at, Nodes *out, void *ctx)
         step_cells(&l->cells, at->node->body[i]);
     }
     for (int i = 0; i < l->first; i++)
-        step_append(c->p, &body, at->node->body[i]);
+        tree_append(c->p, &body, at->node->body[i]);
     for (int i = 0; i < l->cells.n; i++) {
         Node let = { .kind = N_LET, .label = c->line->word[0], .value = l->cells.cell[i] };
 
         check_element(c, l, phase, let.value);
         let.local = l->reg[i] = loop_local(c->p, NULL, (Type)let.value->type, 1);
-        step_append(c->p, &body, loop_node(c->p, &let));
+        tree_append(c->p, &body, loop_node(c->p, &let));
     }
     for (int i = l->first; i < at->node->nbody; i++)
-        step_append(c->p, &body, loop_rewrite(c->p, at->node->body[i], to_register, l, &memo));
+        tree_append(c->p, &body, loop_rewrite(c->p, at->node->body[i], to_register, l, &memo));
     l->blocks += l->cells.n > 0;
-    step_append(c->p, out, step_with_body(c->p, at->node, body.node, body.n));
+    tree_append(c->p, out, tree_with_body(c->p, at->node, &body));
 }
 
 static bool has_hint(const Node *n, const Buf *b)

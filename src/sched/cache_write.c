@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * cache_write LABEL ARRAY at LOOP: the elements of an array that an iteration of the loop writes
- * are held in registers while it runs, and stored at its end.  Loops that number these elements go
- * around the others first, so that each element is one register, which vectorize makes lanes of.
- * An element gets its terms in the same order. */
+ * cache_write LABEL ARRAY at LOOP: keeps the elements of an array that an iteration of the loop
+ * writes in registers, and stores them at the end of the iteration.  Loops that number these
+ * elements first move outside the others, so that each element is one register, whose lanes step
+ * vectorize chooses.  Each element adds its terms in the same order. */
 #include "sched/step.h"
 
 #include <string.h>
@@ -128,7 +128,7 @@ static bool begins(const Kept *k, const Node *n)
     return false;
 }
 
-static void put_lets(Kept *k, Nodes *out)
+static void put_lets(Kept *k, NodeList *out)
 {
     Prog *p = k->call->p;
 
@@ -137,16 +137,16 @@ static void put_lets(Kept *k, Nodes *out)
         Node let = { .kind = N_LET, .label = k->block->label, .local = k->reg[i] };
 
         let.value = begin != NULL ? begin->value : k->cells.cell[i];
-        step_append(p, out, loop_node(p, &let));
+        tree_append(p, out, loop_node(p, &let));
     }
 }
 
-static void put_stores(Kept *k, Nodes *out)
+static void put_stores(Kept *k, NodeList *out)
 {
     Prog *p = k->call->p;
 
     for (int i = 0; i < k->cells.n; i++)
-        step_append(p, out,
+        tree_append(p, out,
                     loop_node(p, &(Node){ .kind = N_STORE,
                                           .label = k->block->label,
                                           .op = A_SET,
@@ -157,7 +157,7 @@ static void put_stores(Kept *k, Nodes *out)
 static Node *with_registers(Kept *k)
 {
     Prog *p = k->call->p;
-    Nodes body = { 0 };
+    NodeList body = { 0 };
     Memo memo = { 0 };
 
     for (int i = 0; i < k->block->nbody; i++) {
@@ -166,13 +166,13 @@ static Node *with_registers(Kept *k)
         if (i == k->first)
             put_lets(k, &body);
         if (i < k->first || i > k->last)
-            step_append(p, &body, n);
+            tree_append(p, &body, n);
         else if (!begins(k, n))
-            step_append(p, &body, loop_rewrite(p, n, to_register, k, &memo));
+            tree_append(p, &body, loop_rewrite(p, n, to_register, k, &memo));
         if (i == k->last)
             put_stores(k, &body);
     }
-    return step_with_body(p, k->block, body.node, body.n);
+    return tree_with_body(p, k->block, &body);
 }
 
 /* C is held in c: locals begin with a small letter. */
@@ -186,7 +186,7 @@ static const char *reg_name(Prog *p, const Buf *b)
     return name;
 }
 
-static void keep(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void keep(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     const Buf *b = ctx;
     Kept *k = arena_alloc(c->p->arena, sizeof *k);
@@ -196,7 +196,7 @@ static void keep(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     for (int i = 0; i < at->node->nbody; i++)
         step_cells(&k->cells, at->node->body[i]);
     if (!loop_writes(at->node, b)) { /* a copy of the loop that has none */
-        step_append(c->p, out, at->node);
+        tree_append(c->p, out, at->node);
         return;
     }
     check_stores(c, at->node, b);
@@ -206,7 +206,7 @@ static void keep(StepCall *c, const Spot *at, Nodes *out, void *ctx)
         check_element(k, i);
         k->reg[i] = loop_local(c->p, reg_name(c->p, b), b->type, 1);
     }
-    step_append(c->p, out, with_registers(k));
+    tree_append(c->p, out, with_registers(k));
 }
 
 void step_check_phases(StepCall *c, const Buf *b)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The elements of an array that a block mentions, and the loops that number them: what the steps
- * that hold elements in registers share. */
+ * Finds the elements of an array that a block mentions, and the loops that number them.  Steps that
+ * keep elements in registers share these functions. */
 #include "sched/step.h"
 
 #include <string.h>
@@ -36,24 +36,10 @@ bool step_mentions(StepCall *c, const Node *n, const Buf *b)
     return s.n > 0;
 }
 
-/* An index as something and a constant. */
-static Expr *base_of(Expr *e, int64_t *constant)
-{
-    *constant = e->op == OP_int ? e->i : 0;
-    if (e->op == OP_int)
-        return NULL;
-    if (e->op != OP_add || e->arg[1]->op != OP_int)
-        return e;
-    *constant = e->arg[1]->i;
-    return e->arg[0];
-}
-
 bool step_are_apart(Expr *a, Expr *b)
 {
-    int64_t x, y;
-
     for (int d = 0; d < a->nargs; d++)
-        if (base_of(a->arg[d], &x) == base_of(b->arg[d], &y) && x != y)
+        if (tree_differ(a->arg[d], b->arg[d]))
             return true;
     return false;
 }
@@ -63,7 +49,7 @@ const Node *step_bound_below(Prog *p, Expr *e, Node *const *n, int count)
     const Node *found = NULL;
 
     for (int i = 0; i < count && found == NULL; i++) {
-        if (n[i]->local != NULL && step_needs(p, e, n[i]->local))
+        if (n[i]->local != NULL && tree_mentions(p, e, n[i]->local))
             found = n[i];
         else
             found = step_bound_below(p, e, n[i]->body, n[i]->nbody);

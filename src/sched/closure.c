@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What follows when two instances touch one element.  Their indices are equal, so are the parts of
- * a sum that cannot stand in for one another, the row of an entry, the entry of a unique
- * coordinate: from fact to fact, until nothing new follows. */
+ * Concludes what is equal in two instances that touch one element.  Their indices are equal; so are
+ * the parts of a sum that cannot stand in for one another, the row of an entry, and the entry of a
+ * unique coordinate.  Each fact may give others, until no new one follows. */
 #include "sched/depend.h"
 
 #include <stdlib.h>
@@ -190,7 +190,7 @@ static Expr *row_of_sum(Pair *d, int side, const Linear *l)
     }
     if (row == NULL || l->c < 0)
         return NULL;
-    next = step_add(d->p, row->arg[0], ir_int(d->p, 1));
+    next = tree_plus(d->p, row->arg[0], ir_int(d->p, 1));
     next = loop_cell(d->p, row->buf, &next, 1, 1);
     end = dep_linear(d, side, next);
     for (int i = 0; i < l->n && !below; i++)

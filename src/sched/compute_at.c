@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * compute_at LABEL at LOOP: the element of a temp that an iteration of the loop reads is computed
- * there, in a register.  The phases that made the temp go, unless others read it too. */
+ * compute_at LABEL at LOOP: computes the element of a temporary that an iteration of the loop reads
+ * in that iteration, in a register.  The phases that computed the temporary are removed, unless
+ * others read it. */
 #include "sched/step.h"
 
 #include <string.h>
@@ -59,38 +60,38 @@ static void check_use(Move *m, const Spot *at)
 }
 
 /* The nodes that make the element: the first that mentions it gives the register its value. */
-static void put_maker(Move *m, const Node *phase, Nodes *out)
+static void put_maker(Move *m, const Node *phase, NodeList *out)
 {
     StepCall *c = m->call;
-    Nodes make = { 0 };
+    NodeList make = { 0 };
     Memo memo = { 0 };
     Node let = { .kind = N_LET };
     int i = 0;
 
     step_make(c, m->made, phase, m->cell->arg, &make);
     for (; i < make.n && !step_mentions(c, make.node[i], m->made->buf); i++)
-        step_append(c->p, out, make.node[i]);
+        tree_append(c->p, out, make.node[i]);
     if (i == make.n || make.node[i]->kind != N_STORE || make.node[i]->op != A_SET ||
         make.node[i]->out != m->cell)
         step_refuse(c, "%s has no first value that is set before all else", m->made->buf->name);
     let.label = make.node[i]->label;
     let.local = m->reg;
     let.value = make.node[i]->value;
-    step_append(c->p, out, loop_node(c->p, &let));
+    tree_append(c->p, out, loop_node(c->p, &let));
     for (i++; i < make.n; i++)
-        step_append(c->p, out, loop_rewrite(c->p, make.node[i], to_register, m, &memo));
+        tree_append(c->p, out, loop_rewrite(c->p, make.node[i], to_register, m, &memo));
 }
 
-static void move(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void move(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     Move *m = ctx;
-    Nodes body = { 0 };
+    NodeList body = { 0 };
     Memo memo = { 0 };
 
     m->loop = at->node;
     find_use(m);
     if (m->cell == NULL) { /* a copy that does not need it */
-        step_append(c->p, out, at->node);
+        tree_append(c->p, out, at->node);
         return;
     }
     check_use(m, at);
@@ -98,12 +99,12 @@ static void move(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     for (int i = 0; i < at->node->nbody; i++) {
         if (i == m->first)
             put_maker(m, c->phase[at->phase], &body);
-        step_append(c->p, &body, i < m->first ? at->node->body[i]
+        tree_append(c->p, &body, i < m->first ? at->node->body[i]
                                               : loop_rewrite(c->p, at->node->body[i], to_register,
                                                              m, &memo));
     }
     m->moved++;
-    step_append(c->p, out, step_with_body(c->p, at->node, body.node, body.n));
+    tree_append(c->p, out, tree_with_body(c->p, at->node, &body));
 }
 
 static bool is_read(StepCall *c, const Buf *b)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * decompose_reduction LABEL at LOOP: the elements that an iteration of the loop adds to get their
- * initial values at its beginning.  Needs loops that meet each element in one iteration. */
+ * decompose_reduction LABEL at LOOP: gives the elements that an iteration of the loop adds to their
+ * initial values at the start of the iteration.  Needs loops that meet each element in one
+ * iteration only. */
 #include "sched/step.h"
 
 #include <string.h>
@@ -89,7 +90,7 @@ static void find_tile(Begin *b, First *f, const Node *n)
     Prog *p = b->call->p;
 
     if (n->kind == N_FOR && mentions_of(p, n, f->cell->buf).cell != NULL &&
-        step_needs(p, f->cell, n->local)) {
+        tree_mentions(p, f->cell, n->local)) {
         if (f->ntile == LIMIT_STEP_WORDS)
             step_refuse(b->call, "too many loops number elements of %s", f->cell->buf->name);
         f->tile[f->ntile++] = n;
@@ -112,7 +113,7 @@ static bool needs_inner(Prog *p, Expr *e, const Node *block, const Node *const *
     for (int i = 0; i < block->nbody; i++) {
         const Node *x = block->body[i];
 
-        if ((x->local != NULL && !is_among(but, n, x) && step_needs(p, e, x->local)) ||
+        if ((x->local != NULL && !is_among(but, n, x) && tree_mentions(p, e, x->local)) ||
             needs_inner(p, e, x, but, n))
             return true;
     }
@@ -174,13 +175,13 @@ static Node *first_nest(Begin *b, const First *f)
 
         loop.label = label;
         loop.how = FOR_SERIAL;
-        n = step_with_body(p, &loop, &n, 1);
+        n = tree_around(p, &loop, n);
     }
     return f->ntile > 0 ? loop_fresh(p, n) : n;
 }
 
 /* A register that begins with the element takes the value instead. */
-static bool put_in_register(Begin *b, const First *f, Nodes *body)
+static bool put_in_register(Begin *b, const First *f, NodeList *body)
 {
     Node *nest = first_nest(b, f);
 
@@ -199,21 +200,21 @@ static bool put_in_register(Begin *b, const First *f, Nodes *body)
     return false;
 }
 
-static void begin(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void begin(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     Begin *b = ctx;
-    Nodes body = { 0 }, all = { 0 };
+    NodeList body = { 0 }, all = { 0 };
 
     if (b->copies++ > 0)
         step_refuse(c, "there are copies of the loop; do this before unroll and peel");
     for (int i = 0; i < at->node->nbody; i++)
-        step_append(c->p, &body, at->node->body[i]);
+        tree_append(c->p, &body, at->node->body[i]);
     for (int i = 0; i < b->n; i++)
         if (!put_in_register(b, &b->first[i], &body))
-            step_append(c->p, &all, first_nest(b, &b->first[i]));
+            tree_append(c->p, &all, first_nest(b, &b->first[i]));
     for (int i = 0; i < body.n; i++)
-        step_append(c->p, &all, body.node[i]);
-    step_append(c->p, out, step_with_body(c->p, at->node, all.node, all.n));
+        tree_append(c->p, &all, body.node[i]);
+    tree_append(c->p, out, tree_with_body(c->p, at->node, &all));
 }
 
 /* One cell of each array inside the loop, and none elsewhere in its phase or before it. */

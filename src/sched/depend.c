@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Which iterations touch one element.  An array that a phase writes is read there only as an
- * element that the blocks around write (ir/loop_check.c), so stores alone tell. */
+ * Decides which iterations touch one element.  An array that a phase writes is read there only as
+ * an element that the blocks around write (ir/loop_check.c), so it is enough to compare stores. */
 #include "sched/depend.h"
 
 enum { LIMIT_ACCESSES = 300 };
@@ -137,11 +137,12 @@ static bool agree(Pair *d)
 
 static bool needs(Prog *p, const Node *n, const Local *l)
 {
-    bool any = step_needs(p, n->lo, l) || step_needs(p, n->hi, l) || step_needs(p, n->cond, l) ||
-               step_needs(p, n->value, l) || step_needs(p, n->out, l);
+    bool any = tree_mentions(p, n->lo, l) || tree_mentions(p, n->hi, l) ||
+               tree_mentions(p, n->cond, l) || tree_mentions(p, n->value, l) ||
+               tree_mentions(p, n->out, l);
 
     for (int k = 0; k < n->nat && !any; k++)
-        any = step_needs(p, n->at[k].out, l) || step_needs(p, n->at[k].value, l);
+        any = tree_mentions(p, n->at[k].out, l) || tree_mentions(p, n->at[k].value, l);
     for (int i = 0; i < n->nbody && !any; i++)
         any = needs(p, n->body[i], l);
     return any;

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * How far indices go: whether an element surely exists wherever the loops around it run, and
- * whether loops together meet each element of an array once.  For trees at stage positions. */
+ * Proves that an element exists wherever the loops around it run, and that loops together meet each
+ * element of an array once.  For trees at stage positions. */
 #include "sched/step.h"
-
-static Expr *simple(Prog *p, Expr *e)
-{
-    Memo memo = { 0 };
-
-    return ir_simplify(p, e, &memo);
-}
 
 /* Axes that hang one on the other, each the only child: their last counts over all parents. */
 static bool is_chain(const Buf *b, Dim d)
@@ -30,29 +23,20 @@ Expr *step_extent(Prog *p, const Buf *b, int d)
         return NULL;
     last = b->full[dim[d].last];
     if (last->extent == X_EXPR && dim[d].first == dim[d].last)
-        return simple(p, last->size);
+        return tree_simple(p, last->size);
     return last->extent == X_SEG || last->extent == X_BUILT ? ir_count(p, last) : NULL;
-}
-
-static const Node *bound_in(const Node *n, const Local *l)
-{
-    const Node *found = n->local == l && l != NULL ? n : NULL;
-
-    for (int i = 0; i < n->nbody && found == NULL; i++)
-        found = bound_in(n->body[i], l);
-    return found;
 }
 
 const Node *step_binder(const Node *phase, Expr *e)
 {
-    const Node *n = e->op == OP_local ? bound_in(phase, e->local) : NULL;
+    const Node *n = e->op == OP_local ? tree_binder(phase, e->local) : NULL;
 
     return n != NULL && n->kind == N_LET && loop_assigns(phase, e->local) ? NULL : n;
 }
 
 Expr *step_positions(Prog *p, Axis *a)
 {
-    return a->extent == X_EXPR && a->parent == NULL ? simple(p, a->size) : ir_count(p, a);
+    return a->extent == X_EXPR && a->parent == NULL ? tree_simple(p, a->size) : ir_count(p, a);
 }
 
 static bool is_natural(Prog *p, const Node *phase, Expr *e);
@@ -71,19 +55,14 @@ static Expr *bound_of(Prog *p, const Node *phase, Expr *e)
     return b->of->coord[b->of_k].bound;
 }
 
-static bool is_start(Expr *e)
-{
-    return e->op == OP_cell && e->buf->of != NULL && e->buf->of_k == -1 && e->buf->nfull == 0;
-}
-
 bool step_is_over_entries(Prog *p, const Node *loop)
 {
     Expr *next;
 
-    if (loop->kind != N_FOR || !is_start(loop->lo) || loop->hi->op != OP_cell ||
+    if (loop->kind != N_FOR || !tree_is_start(loop->lo) || loop->hi->op != OP_cell ||
         loop->hi->buf != loop->lo->buf)
         return false;
-    next = step_add(p, loop->lo->arg[0], ir_int(p, 1));
+    next = tree_plus(p, loop->lo->arg[0], ir_int(p, 1));
     return loop->hi->arg[0] == next;
 }
 
@@ -98,7 +77,7 @@ static bool is_natural(Prog *p, const Node *phase, Expr *e)
     case OP_size:
     case OP_count: return true;
     case OP_above: return true;
-    case OP_cell: return is_start(e) || bound_of(p, phase, e) != NULL;
+    case OP_cell: return tree_is_start(e) || bound_of(p, phase, e) != NULL;
     case OP_add:
     case OP_mul:
     case OP_min: return is_natural(p, phase, e->arg[0]) && is_natural(p, phase, e->arg[1]);
@@ -150,11 +129,11 @@ static bool is_entry(Prog *p, const Node *phase, Expr *start, Expr *x, Expr *ext
 {
     Expr *next;
 
-    if (!is_start(start) || ir_count(p, start->buf->of) != extent)
+    if (!tree_is_start(start) || ir_count(p, start->buf->of) != extent)
         return false;
-    next = step_add(p, start->arg[0], ir_int(p, 1));
+    next = tree_plus(p, start->arg[0], ir_int(p, 1));
     next = loop_cell(p, start->buf, &next, 1, 1);
-    return is_below(p, phase, x, step_sub(p, next, start));
+    return is_below(p, phase, x, tree_sub(p, next, start));
 }
 
 /* first + x, where x stays below extent - first; or block * n + x with whole blocks only. */
@@ -162,12 +141,12 @@ static bool is_sum_below(Prog *p, const Node *phase, Expr *first, Expr *x, Expr 
 {
     int64_t most;
 
-    if (is_below(p, phase, x, step_sub(p, extent, first)) ||
+    if (is_below(p, phase, x, tree_sub(p, extent, first)) ||
         is_entry(p, phase, first, x, extent))
         return true;
     for (int i = 0; i < 2 && first->op == OP_mul && most_of(phase, x, &most); i++)
         if (first->arg[i]->op == OP_int && first->arg[i]->i > most && first->arg[i]->i > 0 &&
-            is_below(p, phase, first->arg[1 - i], step_div(p, extent, first->arg[i]->i)))
+            is_below(p, phase, first->arg[1 - i], tree_div(p, extent, first->arg[i]->i)))
             return true;
     return false;
 }
@@ -185,7 +164,7 @@ static bool is_below(Prog *p, const Node *phase, Expr *e, Expr *extent)
     if (n != NULL)
         return is_at_most(n->hi, extent) ||
                (step_is_over_entries(p, n) && ir_count(p, n->lo->buf->of) == extent);
-    if ((bound = bound_of(p, phase, e)) != NULL && simple(p, bound) == extent)
+    if ((bound = bound_of(p, phase, e)) != NULL && tree_simple(p, bound) == extent)
         return true;
     switch (e->op) {
     case OP_add:
@@ -194,7 +173,7 @@ static bool is_below(Prog *p, const Node *phase, Expr *e, Expr *extent)
     case OP_mod: return e->arg[1] == extent;
     case OP_div:
         n = step_binder(phase, e->arg[0]);
-        return n != NULL && n->kind == N_FOR && n->hi == step_mul(p, extent, e->arg[1]);
+        return n != NULL && n->kind == N_FOR && n->hi == tree_times(p, extent, e->arg[1]);
     case OP_above: return step_positions(p, e->axis->parent) == extent;
     default: return false;
     }
@@ -250,10 +229,10 @@ static bool covers_blocks(Cover *c, Expr *first, Expr *x, Expr *extent)
         return false;
     if (extent->op == OP_int && extent->i % n->i == 0)
         return covers(c, x, n) && covers(c, first->arg[0], ir_int(c->p, extent->i / n->i));
-    rest = step_sub(c->p, extent, first);
-    return covers(c, x, step_least(c->p, n, rest)) &&
+    rest = tree_sub(c->p, extent, first);
+    return covers(c, x, tree_least(c->p, n, rest)) &&
            covers(c, first->arg[0],
-                  step_div(c->p, step_add(c->p, extent, ir_int(c->p, n->i - 1)), n->i));
+                  tree_div(c->p, tree_plus(c->p, extent, ir_int(c->p, n->i - 1)), n->i));
 }
 
 /* All entries of an axis, by the rows that they are in. */

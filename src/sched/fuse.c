@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * fuse OUTER INNER: two loops, one right inside the other, become one over all their iterations.
- * Their order stays.  Rows and their entries are fused to a loop over all entries. */
+ * fuse OUTER INNER: makes one loop of two, one directly inside the other.  It runs over all
+ * iterations of both, in the same order.  Rows and their entries become a loop over all entries. */
 #include "sched/step.h"
 
 #include <string.h>
 
 typedef struct Fuse {
     const char *inner; /* its name */
-    Nodes between;     /* lets and branches between the two */
+    NodeList between;     /* lets and branches between the two */
 } Fuse;
 
 /* The inner loop: the last in the block, with lets or a branch before it. */
@@ -20,10 +20,10 @@ static Node *inner_of(StepCall *c, Fuse *f, const Node *n)
     for (int i = 0; i + 1 < n->nbody; i++) {
         if (n->body[i]->kind != N_LET)
             step_refuse(c, "more than %s is in the outer loop", f->inner);
-        step_append(c->p, &f->between, n->body[i]);
+        tree_append(c->p, &f->between, n->body[i]);
     }
     if (last != NULL && last->kind == N_IF) {
-        step_append(c->p, &f->between, last);
+        tree_append(c->p, &f->between, last);
         return inner_of(c, f, last);
     }
     if (last == NULL || !step_is_named(last, f->inner))
@@ -33,13 +33,13 @@ static Node *inner_of(StepCall *c, Fuse *f, const Node *n)
 
 static bool needs_any(StepCall *c, const Fuse *f, const Node *outer, const Node *inner)
 {
-    bool any =
-        step_needs(c->p, inner->lo, outer->local) || step_needs(c->p, inner->hi, outer->local);
+    bool any = tree_mentions(c->p, inner->lo, outer->local) ||
+               tree_mentions(c->p, inner->hi, outer->local);
 
     for (int i = 0; i < f->between.n; i++)
         if (f->between.node[i]->kind == N_LET)
-            any = any || step_needs(c->p, inner->lo, f->between.node[i]->local) ||
-                  step_needs(c->p, inner->hi, f->between.node[i]->local);
+            any = any || tree_mentions(c->p, inner->lo, f->between.node[i]->local) ||
+                  tree_mentions(c->p, inner->hi, f->between.node[i]->local);
     return any;
 }
 
@@ -54,7 +54,7 @@ static Axis *entries_of(StepCall *c, const Node *outer, const Node *inner)
     Expr *rows;
 
     if (a == NULL || a->parent == NULL || lo->arg[0] != i || hi->op != OP_cell ||
-        hi->buf != start || hi->arg[0] != step_add(c->p, i, ir_int(c->p, 1)))
+        hi->buf != start || hi->arg[0] != tree_plus(c->p, i, ir_int(c->p, 1)))
         return NULL;
     rows = a->parent->extent == X_EXPR && a->parent->parent == NULL ? a->parent->size : NULL;
     rows = rows != NULL ? ir_simplify(c->p, rows, &memo) : NULL;
@@ -65,9 +65,9 @@ static Axis *entries_of(StepCall *c, const Node *outer, const Node *inner)
                : NULL;
 }
 
-static void add_let(StepCall *c, Nodes *out, const Node *loop, Local *l, Expr *value)
+static void add_let(StepCall *c, NodeList *out, const Node *loop, Local *l, Expr *value)
 {
-    step_append(c->p, out,
+    tree_append(c->p, out,
                 loop_node(c->p, &(Node){ .kind = N_LET,
                                          .label = loop->label,
                                          .local = l,
@@ -76,24 +76,24 @@ static void add_let(StepCall *c, Nodes *out, const Node *loop, Local *l, Expr *v
 
 /* The body of the fused loop: where its variable is in the two loops, what was between, and the
  * inner body. */
-static Nodes body_of(StepCall *c, const Fuse *f, Expr *const value[2], const Node *const loop[2])
+static NodeList body_of(StepCall *c, const Fuse *f, Expr *const value[2], const Node *const loop[2])
 {
     Prog *p = c->p;
-    Nodes body = { 0 }, out = { 0 };
+    NodeList body = { 0 }, out = { 0 };
     int n = f->between.n;
 
     for (int i = 0; i < loop[1]->nbody; i++)
-        step_append(p, &body, loop[1]->body[i]);
+        tree_append(p, &body, loop[1]->body[i]);
     while (n > 0) {
         Node *b = f->between.node[--n];
-        Nodes around = { 0 };
+        NodeList around = { 0 };
 
         if (b->kind == N_LET) {
-            step_append(p, &around, b);
+            tree_append(p, &around, b);
             for (int i = 0; i < body.n; i++)
-                step_append(p, &around, body.node[i]);
+                tree_append(p, &around, body.node[i]);
         } else {
-            step_append(p, &around, step_with_body(p, b, body.node, body.n));
+            tree_append(p, &around, tree_with_body(p, b, &body));
         }
         body = around;
     }
@@ -101,19 +101,19 @@ static Nodes body_of(StepCall *c, const Fuse *f, Expr *const value[2], const Nod
         if (value[k]->op != OP_local)
             add_let(c, &out, loop[k], loop[k]->local, value[k]);
     for (int i = 0; i < body.n; i++)
-        step_append(p, &out, body.node[i]);
+        tree_append(p, &out, body.node[i]);
     return out;
 }
 
-static void fuse(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void fuse(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     Prog *p = c->p;
     Fuse f = *(Fuse *)ctx;
     const Node *loop[2] = { at->node, inner_of(c, &f, at->node) };
     Axis *a = entries_of(c, loop[0], loop[1]);
     Node n = *loop[0], *done;
-    Expr *x, *m = step_sub(p, loop[1]->hi, loop[1]->lo), *value[2];
-    Nodes body;
+    Expr *x, *m = tree_sub(p, loop[1]->hi, loop[1]->lo), *value[2];
+    NodeList body;
 
     if (a == NULL && needs_any(c, &f, loop[0], loop[1]))
         step_refuse(c, "how often the inner loop runs depends on the outer one, and these are not "
@@ -124,10 +124,10 @@ static void fuse(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     n.lo = ir_int(p, 0);
     n.over = a != NULL ? loop_over(p, a, NULL) : NULL;
     n.hi = a != NULL ? ir_count(p, a)
-                     : step_mul(p, step_sub(p, loop[0]->hi, loop[0]->lo), m);
+                     : tree_times(p, tree_sub(p, loop[0]->hi, loop[0]->lo), m);
     value[0] = a != NULL ? loop_above(p, a, x)
-                         : step_add(p, loop[0]->lo, ir_op2(p, OP_div, x, m));
-    value[1] = a != NULL ? x : step_add(p, loop[1]->lo, ir_op2(p, OP_mod, x, m));
+                         : tree_plus(p, loop[0]->lo, ir_op2(p, OP_div, x, m));
+    value[1] = a != NULL ? x : tree_plus(p, loop[1]->lo, ir_op2(p, OP_mod, x, m));
     body = body_of(c, &f, value, loop);
     n.body = body.node;
     n.nbody = body.n;
@@ -139,7 +139,7 @@ static void fuse(StepCall *c, const Spot *at, Nodes *out, void *ctx)
 
         done->how = dep_race(p, done, &root, false) == NULL ? FOR_PARALLEL : FOR_SERIAL;
     }
-    step_append(p, out, done);
+    tree_append(p, out, done);
 }
 
 void step_fuse(StepCall *c)

@@ -32,7 +32,7 @@ static void take(StepCall *c, const Node *n)
 
 void step_place_init(StepCall *c, Buf *b)
 {
-    Nodes to = { 0 };
+    NodeList to = { 0 };
     Node *nest;
     int i = 0;
 
@@ -43,10 +43,10 @@ void step_place_init(StepCall *c, Buf *b)
     nest = c->target->init(c->p, b);
     take(c, nest);
     for (; i < c->n && !step_mentions(c, c->phase[i], b); i++)
-        step_append(c->p, &to, c->phase[i]);
-    step_append(c->p, &to, nest);
+        tree_append(c->p, &to, c->phase[i]);
+    tree_append(c->p, &to, nest);
     for (; i < c->n; i++)
-        step_append(c->p, &to, c->phase[i]);
+        tree_append(c->p, &to, c->phase[i]);
     c->phase = to.node;
     c->n = to.n;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * compute_inline LABEL: a temp that a statement sets is computed wherever it is read, and is not
- * stored at all. */
+ * compute_inline LABEL: computes a temporary that a statement sets wherever it is read, and does
+ * not store it. */
 #include "sched/step.h"
 
 typedef struct Inline {
@@ -12,7 +12,7 @@ typedef struct Inline {
     int reads;
 } Inline;
 
-static Expr *expand(Prog *p, const Nodes *l, Expr *e)
+static Expr *expand(Prog *p, const NodeList *l, Expr *e)
 {
     Node *x = loop_node(p, &(Node){ .kind = N_LET, .value = e });
 
@@ -35,7 +35,7 @@ static Expr *kept(StepCall *c, const Buf *b, Expr *e)
 static Expr *computed(Prog *p, Expr *e, void *ctx)
 {
     Inline *s = ctx;
-    Nodes body = { 0 };
+    NodeList body = { 0 };
     const Node *store;
 
     if (e->op != OP_cell || e->buf != s->made->buf)

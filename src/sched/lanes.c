@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Lanes as a machine has them: what a loop runs at once, in lanes and registers, is laid out in
- * registers of the machine's width.  A loop of fewer uses a part of one. */
+ * Fits vector loops of a schedule to the registers of the machine: a loop that asks for more lanes
+ * than a register has runs in several registers, one that asks for fewer in a part of a register.
+ */
 #include "sched/step.h"
 
 enum { LIMIT_REGISTERS = 64 };
@@ -20,36 +21,29 @@ static Type type_of(const Node *n)
 static Node *relaned(Prog *p, const Node *n, int lanes, Memo *memo)
 {
     Node c = *n;
-    Nodes body = { 0 };
+    NodeList body = { 0 };
 
     if (n->kind == N_LET && n->local->lanes > 1) {
         c.local = loop_local(p, n->local->name, n->local->type, lanes);
         *ir_memo(p, memo, loop_use(p, n->local)) = loop_use(p, c.local);
     }
     for (int i = 0; i < n->nbody; i++)
-        step_append(p, &body, relaned(p, n->body[i], lanes, memo));
-    return step_with_body(p, &c, body.node, body.n);
-}
-
-static Expr *same(Prog *p, Expr *e, void *ctx)
-{
-    (void)p;
-    (void)ctx;
-    return e;
+        tree_append(p, &body, relaned(p, n->body[i], lanes, memo));
+    return tree_with_body(p, &c, &body);
 }
 
 /* `most`: lanes of the part of a warp that has an iteration of the phase; 0: it is not said. */
 static Node *fit(Prog *p, Node *n, const VectorUnit *unit, int most)
 {
     Node c = *n;
-    Nodes body = { 0 };
+    NodeList body = { 0 };
     Memo memo = { 0 };
     int lanes;
 
     if (n->kind != N_FOR || n->lanes <= 1) {
         for (int i = 0; i < n->nbody; i++)
-            step_append(p, &body, fit(p, n->body[i], unit, most));
-        return n->nbody > 0 ? step_with_body(p, n, body.node, body.n) : n;
+            tree_append(p, &body, fit(p, n->body[i], unit, most));
+        return n->nbody > 0 ? tree_with_body(p, n, &body) : n;
     }
     lanes = lanes_of(unit, type_of(n) == T_none ? T_f32 : type_of(n));
     lanes = most > 0 && most < lanes ? most : lanes;
@@ -59,7 +53,7 @@ static Node *fit(Prog *p, Node *n, const VectorUnit *unit, int most)
     c.regs = c.regs < 1 ? 1 : c.regs > LIMIT_REGISTERS ? LIMIT_REGISTERS : c.regs;
     c.lanes = lanes;
     c.packed = n->packed && (c.regs == 2 || c.regs == 4 || c.regs == 8);
-    return loop_rewrite(p, relaned(p, &c, lanes, &memo), same, NULL, &memo);
+    return tree_rewritten(p, relaned(p, &c, lanes, &memo), &memo);
 }
 
 void step_fit_lanes(Prog *p, const VectorUnit *unit)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * merge PHASE PHASE ... [by N] [balance AXIS]: parallel phases that do not need each other become
- * one, in which each of N iterations takes its share of each: one launch for all of them.  Where
- * they all go over the same rows, some of them by lists of row numbers, a share is a range of rows,
- * with as many entries as any other; else it is a share of each phase's own iterations. */
+ * merge PHASE PHASE ... [by N] [balance AXIS]: makes one parallel phase, and so one launch, of
+ * several that do not depend on each other.  Each of N iterations runs its share of each phase.
+ * Where all phases run over the same rows, some of them through lists of row numbers, a share is a
+ * range of rows with about as many entries as every other share; otherwise it is a share of the
+ * phase's own iterations. */
 #include "sched/depend.h"
 
 #include <string.h>
@@ -231,20 +232,20 @@ static Node *shared(Merge *m, int k, Expr *q)
         n.hi = place_of(m, k, phase, m->to);
     } else {
         n.lo = dep_share(p, NULL, q, m->shares, phase->hi);
-        n.hi = dep_share(p, NULL, step_add(p, q, ir_int(p, 1)), m->shares, phase->hi);
+        n.hi = dep_share(p, NULL, tree_plus(p, q, ir_int(p, 1)), m->shares, phase->hi);
     }
     return loop_node(p, &n);
 }
 
 /* The rows of a share, which all phases in it ask for. */
-static Expr *put_end(Merge *m, Nodes *out, const char *name, Expr *x)
+static Expr *put_end(Merge *m, NodeList *out, const char *name, Expr *x)
 {
     Prog *p = m->call->p;
     Node let = { .kind = N_LET, .local = loop_local(p, name, T_i64, 1) };
 
     let.label = m->call->phase[m->phase[0]]->label;
     let.value = dep_share(p, m->by, x, m->shares, m->rows);
-    step_append(p, out, loop_node(p, &let));
+    tree_append(p, out, loop_node(p, &let));
     return loop_use(p, let.local);
 }
 
@@ -253,27 +254,27 @@ static Node *merged(Merge *m)
     StepCall *c = m->call;
     Local *q = loop_local(c->p, "q", T_i64, 1);
     Expr *share = loop_use(c->p, q);
-    Nodes body = { 0 };
+    NodeList body = { 0 };
     Node n = { .kind = N_FOR, .local = q, .how = FOR_PARALLEL };
 
     if (m->rows != NULL) {
         m->from = put_end(m, &body, "from", share);
-        m->to = put_end(m, &body, "to", step_add(c->p, share, ir_int(c->p, 1)));
+        m->to = put_end(m, &body, "to", tree_plus(c->p, share, ir_int(c->p, 1)));
     }
     for (int k = 0; k < m->n; k++) {
         n.scheduled = n.scheduled || c->phase[m->phase[k]]->scheduled;
-        step_append(c->p, &body, shared(m, k, share));
+        tree_append(c->p, &body, shared(m, k, share));
     }
     n.label = step_join(c->p, c->phase[m->phase[0]]->label, ".merged");
     n.lo = ir_int(c->p, 0);
     n.hi = ir_int(c->p, m->shares);
-    return step_with_body(c->p, &n, body.node, body.n);
+    return tree_with_body(c->p, &n, &body);
 }
 
 static void put(Merge *m, Node *all)
 {
     StepCall *c = m->call;
-    Nodes to = { 0 };
+    NodeList to = { 0 };
 
     for (int i = 0; i < c->n; i++) {
         bool goes = false;
@@ -281,7 +282,7 @@ static void put(Merge *m, Node *all)
         for (int k = 1; k < m->n; k++)
             goes = goes || m->phase[k] == i;
         if (!goes)
-            step_append(c->p, &to, i == m->phase[0] ? all : c->phase[i]);
+            tree_append(c->p, &to, i == m->phase[0] ? all : c->phase[i]);
     }
     c->phase = to.node;
     c->n = to.n;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * pack LABEL ARRAY by N: before a statement runs, an operand is copied into panels of N columns,
- * one panel after the other, and the statement reads the copy: what a loop over one panel gathers
- * then lies close together. */
+ * pack LABEL ARRAY by N: copies an operand into panels of N columns, one after the other, before a
+ * statement runs.  The statement reads the copy, so elements that a loop over one panel gathers lie
+ * close together. */
 #include "sched/step.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ static Expr *panels(const Pack *k)
 {
     Prog *p = k->call->p;
 
-    return step_div(p, step_add(p, k->extent[k->rank - 1], ir_int(p, k->width - 1)), k->width);
+    return tree_div(p, tree_plus(p, k->extent[k->rank - 1], ir_int(p, k->width - 1)), k->width);
 }
 
 /* Panel, rows, columns of a panel. */
@@ -99,7 +99,7 @@ static Expr *from_copy(Prog *p, Expr *e, void *ctx)
     col = e->arg[k->rank - 1];
     if (is_split(k, u->phase, col))
         return copy_cell(k, col->arg[0]->arg[0], e->arg, col->arg[1]);
-    return copy_cell(k, step_div(p, col, k->width), e->arg, ir_op2(p, OP_mod, col, n));
+    return copy_cell(k, tree_div(p, col, k->width), e->arg, ir_op2(p, OP_mod, col, n));
 }
 
 /* for rows: for panels: for columns: copy = operand */
@@ -116,10 +116,10 @@ static Node *copy_phase(Pack *k)
         at[d] = loop_use(p, x[d]);
         hi[d] = d < rows ? k->extent[d] : panels(k);
     }
-    first = step_mul(p, at[rows], ir_int(p, k->width));
-    hi[k->rank] = step_least(p, ir_int(p, k->width), step_sub(p, k->extent[rows], first));
+    first = tree_times(p, at[rows], ir_int(p, k->width));
+    hi[k->rank] = tree_least(p, ir_int(p, k->width), tree_sub(p, k->extent[rows], first));
     store.out = copy_cell(k, at[rows], at, at[k->rank]);
-    at[rows] = step_add(p, first, at[k->rank]);
+    at[rows] = tree_plus(p, first, at[k->rank]);
     store.value = loop_cell(p, k->buf, at, k->rank, 1);
     return step_nest(p, store.label, x, hi, k->rank + 1, loop_node(p, &store));
 }
@@ -128,7 +128,7 @@ static Node *copy_phase(Pack *k)
 static void put(Pack *k, const char *label)
 {
     StepCall *c = k->call;
-    Nodes to = { 0 };
+    NodeList to = { 0 };
 
     for (int i = 0; i < c->n; i++) {
         Use u = { k, c->phase[i] };
@@ -141,8 +141,8 @@ static void put(Pack *k, const char *label)
         if (k->reads > 0 && loop_writes(c->phase[i], k->buf))
             step_refuse(c, "%s is written in %s", k->buf->name, c->phase[i]->label);
         if (before == 0 && k->reads > 0)
-            step_append(c->p, &to, copy_phase(k));
-        step_append(c->p, &to, n);
+            tree_append(c->p, &to, copy_phase(k));
+        tree_append(c->p, &to, n);
     }
     c->phase = to.node;
     c->n = to.n;

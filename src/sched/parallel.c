@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * parallel LOOP: the iterations of a phase's loop may run at the same time.  Refused where two of
+ * parallel LOOP: lets the iterations of a phase's loop run at the same time.  Refused where two of
  * them may write one element. */
 #include "sched/step.h"
 
@@ -20,7 +20,7 @@ static void check_balance(StepCall *c, const Node *n)
                     b == NULL ? "" : b->of->name);
 }
 
-static void parallel(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void parallel(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     Node *n = loop_node(c->p, at->node);
     const char *why;
@@ -36,7 +36,7 @@ static void parallel(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     if (c->line->nword == 3)
         check_balance(c, n);
     n->how = FOR_PARALLEL;
-    step_append(c->p, out, n);
+    tree_append(c->p, out, n);
 }
 
 void step_parallel(StepCall *c)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * peel LOOP: where the last block of a split is shorter, it gets a nest of its own, and all others
- * have a constant length.  Whole blocks come first, as before. */
+ * peel LOOP: gives the last, shorter block of a split a nest of its own, so that all other blocks
+ * have a constant length.  Whole blocks still come first. */
 #include "sched/step.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ typedef struct Tail { /* of a loop over blocks */
 /* length - block * n, as `split` writes it. */
 static bool is_rest(Prog *p, Expr *e, const Local *block, int64_t n, Expr **length)
 {
-    Expr *first = step_mul(p, loop_use(p, (Local *)block), ir_int(p, n));
+    Expr *first = tree_times(p, loop_use(p, (Local *)block), ir_int(p, n));
 
     if (e->op != OP_sub || e->arg[1] != first)
         return false;
@@ -54,7 +54,7 @@ static bool has_tail(Prog *p, const Node *loop, Tail *t)
         found = find_tail(p, loop->body[i], loop->local, t);
     if (!found || loop->lo->op != OP_int || loop->lo->i != 0)
         return false;
-    end = step_div(p, step_add(p, t->length, ir_int(p, t->n - 1)), t->n);
+    end = tree_div(p, tree_plus(p, t->length, ir_int(p, t->n - 1)), t->n);
     return loop->hi == end;
 }
 
@@ -84,42 +84,42 @@ static Node *blocks(Prog *p, const Node *loop, Expr *lo, Expr *hi, Bound b)
 static Node *with_label(Prog *p, const Node *n)
 {
     Node c = *n;
-    Nodes body = { 0 };
+    NodeList body = { 0 };
 
     for (int i = 0; i < n->nbody; i++)
-        step_append(p, &body, with_label(p, n->body[i]));
+        tree_append(p, &body, with_label(p, n->body[i]));
     c.label = n->label != NULL ? step_join(p, n->label, ".tail") : NULL;
-    return step_with_body(p, &c, body.node, body.n);
+    return tree_with_body(p, &c, &body);
 }
 
 /* The blocks that are whole, and the one that is not. */
-static void peel_loop(Prog *p, const Node *loop, const Tail *t, Nodes *out)
+static void peel_loop(Prog *p, const Node *loop, const Tail *t, NodeList *out)
 {
-    Expr *was = t->inner->hi, *all = step_div(p, t->length, t->n);
+    Expr *was = t->inner->hi, *all = tree_div(p, t->length, t->n);
     Node *n;
 
     if (!(all->op == OP_int && all->i <= 0))
-        step_append(p, out, blocks(p, loop, loop->lo, all, (Bound){ was, ir_int(p, t->n) }));
+        tree_append(p, out, blocks(p, loop, loop->lo, all, (Bound){ was, ir_int(p, t->n) }));
     if (t->length->op == OP_int && t->length->i % t->n == 0)
         return;
     n = blocks(p, loop, all, loop->hi, (Bound){ was, was->arg[1] });
     n = with_label(p, loop_fresh(p, n));
     if (loop->how == FOR_PARALLEL) { /* a phase begins at 0 */
-        n = loop_replace(p, n, n->local, step_add(p, loop_use(p, n->local), all));
+        n = loop_replace(p, n, n->local, tree_plus(p, loop_use(p, n->local), all));
         n->lo = ir_int(p, 0);
-        n->hi = step_sub(p, loop->hi, all);
+        n->hi = tree_sub(p, loop->hi, all);
         n->over = NULL;
     }
-    step_append(p, out, n);
+    tree_append(p, out, n);
 }
 
-static void peel(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void peel(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     int *found = ctx;
     Tail t;
 
     if (!has_tail(c->p, at->node, &t)) { /* a copy may be done already */
-        step_append(c->p, out, at->node);
+        tree_append(c->p, out, at->node);
         return;
     }
     ++*found;

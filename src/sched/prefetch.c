@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * prefetch LABEL ARRAY at LOOP N: in each iteration, what a statement reads of the array N
- * iterations later is asked for.  A hint reads nothing, so it is always legal; what its place is
- * computed from has to be there. */
+ * prefetch LABEL ARRAY at LOOP N: in each iteration, prefetches the elements of the array that a
+ * statement reads N iterations later.  A prefetch reads no value, so it is always legal; the
+ * structure that its address is computed from must exist. */
 #include "sched/step.h"
 
 #include <string.h>
@@ -47,7 +47,7 @@ static bool reads_at(Prog *p, Expr *e, const Local *l)
 {
     bool reads = e->op == OP_cell || e->op == OP_find || e->op == OP_above;
 
-    if (reads && step_needs(p, e, l))
+    if (reads && tree_mentions(p, e, l))
         return true;
     for (int i = 0; i < e->nargs; i++)
         if (reads_at(p, e->arg[i], l))
@@ -77,7 +77,7 @@ static Expr *at_first(StepCall *c, const Node *n, Expr *e)
         Node *keep = loop_node(c->p, &(Node){ .kind = N_LET, .value = at_first(c, x, e) });
 
         e = keep->value;
-        if (x->local == NULL || !step_needs(c->p, e, x->local))
+        if (x->local == NULL || !tree_mentions(c->p, e, x->local))
             continue;
         keep->value = e;
         e = loop_replace(c->p, keep, x->local, x->kind == N_LET ? x->value : x->lo)->value;
@@ -99,7 +99,7 @@ static bool is_coordinate(Expr *e, const Axis *a)
 /* Whether all that e reads is there wherever the variable may be. */
 static bool is_there(Prog *p, Expr *e, const Local *var, const Axis *a)
 {
-    if (!step_needs(p, e, var))
+    if (!tree_mentions(p, e, var))
         return true;
     if (e->op == OP_find || e->op == OP_above || (e->op == OP_cell && !is_coordinate(e, a)))
         return false;
@@ -115,11 +115,11 @@ static Expr *later(StepCall *c, const Ahead *a, const Axis *of)
     Prog *p = c->p;
     Expr *end = of != NULL ? ir_count(p, (Axis *)of) : a->loop->hi;
 
-    return ir_op2(p, OP_min, step_add(p, loop_use(p, a->loop->local), ir_int(p, a->n)),
-                  step_sub(p, end, ir_int(p, 1)));
+    return ir_op2(p, OP_min, tree_plus(p, loop_use(p, a->loop->local), ir_int(p, a->n)),
+                  tree_sub(p, end, ir_int(p, 1)));
 }
 
-static void hint(StepCall *c, Ahead *a, Expr *cell, Nodes *out)
+static void hint(StepCall *c, Ahead *a, Expr *cell, NodeList *out)
 {
     Prog *p = c->p;
     const Axis *of = step_is_over_entries(p, a->loop) ? a->loop->lo->buf->of : NULL;
@@ -127,21 +127,21 @@ static void hint(StepCall *c, Ahead *a, Expr *cell, Nodes *out)
     Node n = { .kind = N_AHEAD, .label = c->line->word[0], .out = at };
 
     check_inner(c, a->loop, cell);
-    if (!step_needs(p, at, a->loop->local))
+    if (!tree_mentions(p, at, a->loop->local))
         step_refuse(c, "which element of %s it is does not change with %s", a->buf->name,
                     c->line->word[3]);
     for (int d = 0; d < at->nargs; d++)
         if (!is_there(p, at->arg[d], a->loop->local, of))
             step_refuse(c, "the index of a later %s is computed from an element that may not exist",
                         a->buf->name);
-    step_append(p, out, loop_replace(p, loop_node(p, &n), a->loop->local, later(c, a, of)));
+    tree_append(p, out, loop_replace(p, loop_node(p, &n), a->loop->local, later(c, a, of)));
     a->hints++;
 }
 
-static void prefetch(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void prefetch(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     Ahead *a = ctx;
-    Nodes body = { 0 };
+    NodeList body = { 0 };
 
     a->loop = at->node;
     a->ncell = 0;
@@ -151,8 +151,8 @@ static void prefetch(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     for (int i = 0; i < a->ncell; i++)
         hint(c, a, a->cell[i], &body);
     for (int i = 0; i < at->node->nbody; i++)
-        step_append(c->p, &body, at->node->body[i]);
-    step_append(c->p, out, step_with_body(c->p, at->node, body.node, body.n));
+        tree_append(c->p, &body, at->node->body[i]);
+    tree_append(c->p, out, tree_with_body(c->p, at->node, &body));
 }
 
 void step_prefetch(StepCall *c)

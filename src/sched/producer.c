@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * The phases that make a temp, and what they do for one element of it: their loops without those
- * that number its elements.  For compute_at and compute_inline. */
+ * Finds the phases that compute a temporary, and the code that computes one element of it: their
+ * loops without those that number the elements.  For compute_at and compute_inline. */
 #include "sched/step.h"
 
 #include <string.h>
@@ -113,18 +113,18 @@ static Map map_of(StepCall *c, const Node *phase, const Node *user, Expr *cell, 
 }
 
 /* The nodes without the loops that are mapped. */
-static void put(const Map *m, Node *n, Nodes *out)
+static void put(const Map *m, Node *n, NodeList *out)
 {
-    Nodes body = { 0 };
+    NodeList body = { 0 };
     bool goes = n->kind == N_FOR && is_mapped(m, n->local);
 
     for (int i = 0; i < n->nbody; i++)
         put(m, n->body[i], goes ? out : &body);
     if (!goes)
-        step_append(m->call->p, out, step_with_body(m->call->p, n, body.node, body.n));
+        tree_append(m->call->p, out, tree_with_body(m->call->p, n, &body));
 }
 
-void step_make(StepCall *c, const Made *made, const Node *user, Expr *const *index, Nodes *out)
+void step_make(StepCall *c, const Made *made, const Node *user, Expr *const *index, NodeList *out)
 {
     Prog *p = c->p;
 
@@ -132,7 +132,7 @@ void step_make(StepCall *c, const Made *made, const Node *user, Expr *const *ind
         bool many;
         Node *phase = c->phase[made->phase[i]], *block;
         Map m = map_of(c, phase, user, step_only_cell(p, phase, made->buf, &many), index);
-        Nodes body = { 0 };
+        NodeList body = { 0 };
 
         put(&m, phase, &body);
         block = loop_node(p, &(Node){ .kind = N_IF, .body = body.node, .nbody = body.n });
@@ -143,7 +143,7 @@ void step_make(StepCall *c, const Made *made, const Node *user, Expr *const *ind
             block->body[k]->scheduled = false;
             if (block->body[k]->how == FOR_PARALLEL)
                 block->body[k]->how = FOR_SERIAL;
-            step_append(p, out, block->body[k]);
+            tree_append(p, out, block->body[k]);
         }
     }
 }
@@ -265,11 +265,11 @@ void step_check_inputs(StepCall *c, const Made *m, int user)
 
 void step_remove_made(StepCall *c, const Buf *b)
 {
-    Nodes to = { 0 };
+    NodeList to = { 0 };
 
     for (int i = 0; i < c->n; i++)
         if (!loop_writes(c->phase[i], b))
-            step_append(c->p, &to, c->phase[i]);
+            tree_append(c->p, &to, c->phase[i]);
     c->phase = to.node;
     c->n = to.n;
 }

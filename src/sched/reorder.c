@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * reorder LOOP LOOP ...: the named loops of one nest take the places they have among themselves in
- * this order.  What stands between them (lets, branches, checks) goes inwards as far as it must. */
+ * reorder LOOP LOOP ...: puts the named loops of one nest into this order, in the places that they
+ * have among themselves.  Lets, branches and checks between them move inwards as far as they must.
+ */
 #include "sched/step.h"
 
 #include <string.h>
@@ -115,8 +116,8 @@ static void check_loop(Nest *t, const Node *loop, int ndone, int nitem)
     bool reads = step_reads(p, loop->lo) || step_reads(p, loop->hi), before = true;
 
     for (int i = ndone; i < t->nloop; i++)
-        if (t->next[i] != loop && (step_needs(p, loop->lo, t->next[i]->local) ||
-                                   step_needs(p, loop->hi, t->next[i]->local)))
+        if (t->next[i] != loop && (tree_mentions(p, loop->lo, t->next[i]->local) ||
+                                   tree_mentions(p, loop->hi, t->next[i]->local)))
             step_refuse(t->call, "how far %s.%s goes depends on %s.%s, which has to be outside",
                         loop->label, loop_path(loop), t->next[i]->label, loop_path(t->next[i]));
     for (int i = 0; i < t->n; i++) {
@@ -125,8 +126,8 @@ static void check_loop(Nest *t, const Node *loop, int ndone, int nitem)
         before = before && x != loop;
         if (x->kind == N_FOR || i < nitem)
             continue;
-        if (x->kind == N_LET && (step_needs(p, loop->lo, x->local) ||
-                                 step_needs(p, loop->hi, x->local)))
+        if (x->kind == N_LET && (tree_mentions(p, loop->lo, x->local) ||
+                                 tree_mentions(p, loop->hi, x->local)))
             step_refuse(t->call, "how far %s.%s goes is known only inside loops that follow it",
                         loop->label, loop_path(loop));
         if (before && reads && (x->kind == N_IF || x->kind == N_CHECK))
@@ -153,20 +154,20 @@ static bool is_ready(Nest *t, const Item *x, int ndone)
 }
 
 /* Lets and checks stand in front of what is in the same block. */
-static Nodes put_around(Prog *p, const Node *n, const Nodes *inner)
+static NodeList put_around(Prog *p, const Node *n, const NodeList *inner)
 {
-    Nodes out = { 0 };
+    NodeList out = { 0 };
     Node c = *n;
 
     if (n->kind == N_LET || n->kind == N_CHECK) {
-        step_append(p, &out, loop_node(p, n));
+        tree_append(p, &out, loop_node(p, n));
         for (int i = 0; i < inner->n; i++)
-            step_append(p, &out, inner->node[i]);
+            tree_append(p, &out, inner->node[i]);
         return out;
     }
     c.how = FOR_SERIAL;
     c.scheduled = false;
-    step_append(p, &out, step_with_body(p, &c, inner->node, inner->n));
+    tree_append(p, &out, tree_with_body(p, &c, inner));
     return out;
 }
 
@@ -200,10 +201,10 @@ static Node *build(Nest *t)
     const Node *last = t->item[t->n - 1].node;
     Node **seq = arena_array(p->arena, t->n, sizeof *seq);
     int n = arrange(t, seq);
-    Nodes inner = { 0 };
+    NodeList inner = { 0 };
 
     for (int i = 0; i < last->nbody; i++)
-        step_append(p, &inner, last->body[i]);
+        tree_append(p, &inner, last->body[i]);
     while (n > 0)
         inner = put_around(p, seq[--n], &inner);
     return inner.node[0];
@@ -217,7 +218,7 @@ static bool stays_parallel(StepCall *c, const Node *n)
     return n->lo->op == OP_int && n->lo->i == 0 && dep_race(c->p, n, &root, false) == NULL;
 }
 
-static void reorder(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void reorder(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     Nest *t = arena_alloc(c->p->arena, sizeof *t);
     const char *why;
@@ -233,7 +234,7 @@ static void reorder(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     n = build(t);
     if (at->node->how == FOR_PARALLEL && stays_parallel(c, n))
         n->how = FOR_PARALLEL;
-    step_append(c->p, out, n);
+    tree_append(c->p, out, n);
 }
 
 void step_reorder(StepCall *c)

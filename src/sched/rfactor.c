@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * rfactor LOOP: what the iterations of a loop add to one element, they add to elements of their own
- * in a new array, and a phase after that adds these up in order.  Then the loop can be parallel.
- * Sums are added up in another order than before. */
+ * rfactor LOOP: lets each iteration of a loop add to its own element of a new array, instead of all
+ * to one element; a phase after it sums these elements in order.  The loop can then be parallel.
+ * Terms are added in another order than before. */
 #include "sched/step.h"
 
 #include <math.h>
@@ -53,7 +53,7 @@ static void check(Factor *f)
     if (s->out->buf->type != T_f32 && s->out->buf->type != T_f64)
         step_refuse(c, "elements of %s are %s, whose sums may overflow in another order",
                     s->out->buf->name, ir_type[s->out->buf->type].name);
-    if (step_needs(c->p, s->out, f->loop->local))
+    if (tree_mentions(c->p, s->out, f->loop->local))
         step_refuse(c, "it does not add to one element again and again");
     ir_visit(c->p, f->loop->hi, has_local, &moves, &met);
     if (f->loop->lo->op != OP_int || f->loop->lo->i != 0 || moves || f->loop->lanes > 1)
@@ -95,14 +95,14 @@ static Expr *to_part(Prog *p, Expr *e, void *ctx)
     return e == f->store->out ? part_cell(f, e->arg, loop_use(p, f->loop->local)) : e;
 }
 
-static void factor(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void factor(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     Factor *f = ctx;
     Memo memo = { 0 };
 
     if (f->nloop++ > 0)
         step_refuse(c, "there are copies of the loop; do this before unroll and peel");
-    step_append(c->p, out, loop_rewrite(c->p, at->node, to_part, f, &memo));
+    tree_append(c->p, out, loop_rewrite(c->p, at->node, to_part, f, &memo));
 }
 
 /* A value that changes nothing: -0.0 + x is x, for 0.0 too. */
@@ -141,12 +141,12 @@ static Node *sum_parts(Factor *f)
 static void add_sum(Factor *f)
 {
     StepCall *c = f->call;
-    Nodes to = { 0 };
+    NodeList to = { 0 };
 
     for (int i = 0; i < c->n; i++) {
-        step_append(c->p, &to, c->phase[i]);
+        tree_append(c->p, &to, c->phase[i]);
         if (loop_writes(c->phase[i], f->part))
-            step_append(c->p, &to, sum_parts(f));
+            tree_append(c->p, &to, sum_parts(f));
     }
     c->phase = to.node;
     c->n = to.n;

@@ -39,7 +39,7 @@ static void find_store(Sums *s, const Node *n)
 
 static void find_number(Sums *s, const Node *n)
 {
-    if (n->local != NULL && step_needs(s->call->p, s->store->out, n->local)) {
+    if (n->local != NULL && tree_mentions(s->call->p, s->store->out, n->local)) {
         if (n->kind != N_FOR || s->number != NULL)
             step_refuse(s->call, "more than one loop inside numbers elements of %s",
                         s->store->out->buf->name);
@@ -73,7 +73,7 @@ static void check(Sums *s, const Spot *at)
     if (st->out->buf->type != T_f32 && st->out->buf->type != T_f64)
         step_refuse(c, "elements of %s are %s, whose sums may overflow in another order",
                     st->out->buf->name, ir_type[st->out->buf->type].name);
-    if (step_needs(c->p, st->out, s->loop->local))
+    if (tree_mentions(c->p, st->out, s->loop->local))
         step_refuse(c, "it does not add to one element again and again");
     s->n = step_trips(s->loop);
     if (s->n < 1 || s->n > 1024 || s->loop->lo->op != OP_int || s->loop->lo->i != 0)
@@ -94,7 +94,7 @@ static void check(Sums *s, const Spot *at)
 static Expr *part_cell(const Sums *s, Expr *t, Expr *m)
 {
     Prog *p = s->call->p;
-    Expr *at = s->number == NULL ? t : step_add(p, step_mul(p, t, ir_int(p, s->m)), m);
+    Expr *at = s->number == NULL ? t : tree_plus(p, tree_times(p, t, ir_int(p, s->m)), m);
 
     return step_shared_cell(p, s->part, at);
 }
@@ -129,7 +129,7 @@ static Node *begin(const Sums *s)
     Node *body = store(s, A_SET, step_shared_cell(p, s->part, loop_use(p, x)),
                        ir_real(p, op == A_ADD ? -0.0 : op == A_MAX ? -inf : inf));
 
-    return step_together(p, &like, body->label, x, &body, 1);
+    return step_together(p, &like, body->label, x, body);
 }
 
 /* In the order of the iterations, each element by one thread. */
@@ -142,13 +142,13 @@ static Node *end(const Sums *s)
 
     sum.lo = ir_int(p, 0);
     sum.hi = ir_int(p, s->n);
-    body = step_with_body(p, &sum, &body, 1);
+    body = tree_around(p, &sum, body);
     if (s->number == NULL)
         return body;
-    return loop_fresh(p, step_together(p, s->number, body->label, s->number->local, &body, 1));
+    return loop_fresh(p, step_together(p, s->number, body->label, s->number->local, body));
 }
 
-static void factor(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void factor(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     Sums s = { .call = c, .loop = at->node };
     Memo memo = { 0 };
@@ -164,9 +164,9 @@ static void factor(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     step_check_together(c, at);
     s.part = step_new_shared(c, c->phase[at->phase], s.store->out->buf, "rf",
                              s.n * s.m);
-    step_append(c->p, out, begin(&s));
-    step_append(c->p, out, loop_rewrite(c->p, at->node, to_part, &s, &memo));
-    step_append(c->p, out, end(&s));
+    tree_append(c->p, out, begin(&s));
+    tree_append(c->p, out, loop_rewrite(c->p, at->node, to_part, &s, &memo));
+    tree_append(c->p, out, end(&s));
 }
 
 void step_rfactor_shared(StepCall *c)

@@ -45,7 +45,7 @@ static void find_number(Tile *t, const Node *n, Expr *cell, const Node **out)
 {
     StepCall *c = t->call;
 
-    if (n->local != NULL && step_needs(c->p, cell, n->local)) {
+    if (n->local != NULL && tree_mentions(c->p, cell, n->local)) {
         if (n->kind != N_FOR)
             step_refuse(c, "the index of %s depends on a let inside", cell->buf->name);
         if (*out != NULL && *out != n)
@@ -133,8 +133,7 @@ Expr *step_shared_cell(Prog *p, Buf *b, Expr *at)
     return loop_cell(p, b, &at, 1, 1);
 }
 
-Node *step_together(Prog *p, const Node *like, const char *label, Local *x, Node *const *body,
-                    int n)
+Node *step_together(Prog *p, const Node *like, const char *label, Local *x, Node *body)
 {
     Node loop = { .kind = N_FOR, .how = FOR_SERIAL, .level = LEVEL_THREAD, .label = label };
 
@@ -142,14 +141,14 @@ Node *step_together(Prog *p, const Node *like, const char *label, Local *x, Node
     loop.lo = like->lo;
     loop.hi = like->hi;
     loop.over = like->over;
-    return step_with_body(p, &loop, body, n);
+    return tree_around(p, &loop, body);
 }
 
 static Expr *tile_at(const Tile *t, const Local *l)
 {
     Prog *p = t->call->p;
 
-    return step_shared_cell(p, t->shared, step_sub(p, loop_use(p, (Local *)l), t->loop->lo));
+    return step_shared_cell(p, t->shared, tree_sub(p, loop_use(p, (Local *)l), t->loop->lo));
 }
 
 /* A loop that copies all elements, one way or the other. */
@@ -162,7 +161,7 @@ static Node *copy(Tile *t, bool back)
     store.out = back ? t->cell : own;
     store.value = back ? own : t->cell;
     body = loop_node(p, &store);
-    to = step_together(p, t->loop, store.label, t->x, &body, 1);
+    to = step_together(p, t->loop, store.label, t->x, body);
     return loop_fresh(p, to);
 }
 
@@ -187,10 +186,10 @@ static bool begins(const Tile *t, const Node *n)
                .kind = N_LET, .value = s->value }), t->cells.buf);
 }
 
-static void tile(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void tile(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     Tile *t = ctx;
-    Nodes body = { 0 };
+    NodeList body = { 0 };
     Memo memo = { 0 };
     int first = -1, last = -1;
 
@@ -205,7 +204,7 @@ static void tile(StepCall *c, const Spot *at, Nodes *out, void *ctx)
             step_cells(&t->cells, at->node->body[i]);
         }
     if (t->cells.n == 0) { /* a copy of the loop that has none */
-        step_append(c->p, out, at->node);
+        tree_append(c->p, out, at->node);
         return;
     }
     step_check_together(c, at);
@@ -220,14 +219,14 @@ static void tile(StepCall *c, const Spot *at, Nodes *out, void *ctx)
             step_refuse(c, "elements of %s begin with what was there; write decompose_reduction %s "
                         "at %s before", t->cells.buf->name, c->line->word[0], c->line->word[3]);
         if (i == first && !t->stores)
-            step_append(c->p, &body, copy(t, false));
-        step_append(c->p, &body,
+            tree_append(c->p, &body, copy(t, false));
+        tree_append(c->p, &body,
                     i >= first && i <= last ? loop_rewrite(c->p, n, to_tile, t, &memo) : n);
         if (i == last && t->stores)
-            step_append(c->p, &body, copy(t, true));
+            tree_append(c->p, &body, copy(t, true));
     }
     t->done = true;
-    step_append(c->p, out, step_with_body(c->p, at->node, body.node, body.n));
+    tree_append(c->p, out, tree_with_body(c->p, at->node, &body));
 }
 
 static void refuse_companions(StepCall *c, const Node *n, const Buf *b)

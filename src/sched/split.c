@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * split LOOP N: a loop becomes one over blocks of N iterations and one inside a block.  The order
- * of iterations stays, so any loop can be split. */
+ * split LOOP N: makes two loops of one: over blocks of N iterations, and over the iterations of a
+ * block.  Their order stays, so any loop can be split. */
 #include "sched/step.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ typedef enum Rest { REST_TAIL, REST_MASK, REST_EXACT } Rest;
 typedef struct Split {
     int64_t n;
     Rest rest;
-    Nodes checks; /* that blocks are exact */
+    NodeList checks; /* that blocks are exact */
 } Split;
 
 /* Whether n divides e, whatever the sizes are. */
@@ -55,7 +55,7 @@ static void need_exact(StepCall *c, const Node *loop, Split *s, Expr *length)
     for (int i = 0; i < s->checks.n; i++)
         if (s->checks.node[i]->cond == check.cond)
             return;
-    step_append(p, &s->checks, loop_node(p, &check));
+    tree_append(p, &s->checks, loop_node(p, &check));
 }
 
 /* The inner loop: over what a block has. */
@@ -73,30 +73,30 @@ static Node inner_loop(StepCall *c, const Node *loop, Split *s, Expr *length, Ex
     in.level = LEVEL_NONE;
     in.width = 0;
     in.lo = ir_int(p, 0);
-    in.hi = whole || s->rest == REST_MASK ? n : step_least(p, n, step_sub(p, length, first));
+    in.hi = whole || s->rest == REST_MASK ? n : tree_least(p, n, tree_sub(p, length, first));
     in.local = step_local(p, step_join(p, loop_path(loop), ".1"));
     return in;
 }
 
-static void split(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void split(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     Split *s = ctx;
     const Node *loop = at->node;
     Prog *p = c->p;
-    Expr *length = step_sub(p, loop->hi, loop->lo), *first, *here;
+    Expr *length = tree_sub(p, loop->hi, loop->lo), *first, *here;
     Node over = *loop, in, *body;
 
     over.local = step_local(p, step_join(p, loop_path(loop), ".0"));
     over.lo = ir_int(p, 0);
     over.hi = s->rest == REST_EXACT || (divides(s->n, length) && length->op == OP_int)
-                  ? step_div(p, length, s->n)
-                  : step_div(p, step_add(p, length, ir_int(p, s->n - 1)), s->n);
-    first = step_mul(p, loop_use(p, over.local), ir_int(p, s->n));
+                  ? tree_div(p, length, s->n)
+                  : tree_div(p, tree_plus(p, length, ir_int(p, s->n - 1)), s->n);
+    first = tree_times(p, loop_use(p, over.local), ir_int(p, s->n));
     in = inner_loop(c, loop, s, length, first);
     over.over = loop_is_all(p, loop) ? loop_over_tiles(p, loop->over, s->n) : NULL;
     in.over = loop_over_tile(p, over.over, loop_use(p, over.local), OVER_OFFSETS);
-    here = step_add(p, first, loop_use(p, in.local));
-    body = loop_replace(p, loop_node(p, loop), loop->local, step_add(p, loop->lo, here));
+    here = tree_plus(p, first, loop_use(p, in.local));
+    body = loop_replace(p, loop_node(p, loop), loop->local, tree_plus(p, loop->lo, here));
     in.body = body->body;
     if (s->rest == REST_MASK && !divides(s->n, length)) {
         Node mask = { .kind = N_IF,
@@ -113,18 +113,18 @@ static void split(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     }
     over.body = &body;
     over.nbody = 1;
-    step_append(p, out, loop_node(p, &over));
+    tree_append(p, out, loop_node(p, &over));
 }
 
 /* What is checked comes before everything. */
 static void put_checks(StepCall *c, const Split *s)
 {
-    Nodes to = { 0 };
+    NodeList to = { 0 };
 
     for (int i = 0; i < s->checks.n; i++)
-        step_append(c->p, &to, s->checks.node[i]);
+        tree_append(c->p, &to, s->checks.node[i]);
     for (int i = 0; i < c->n; i++)
-        step_append(c->p, &to, c->phase[i]);
+        tree_append(c->p, &to, c->phase[i]);
     c->phase = to.node;
     c->n = to.n;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Schedule steps: each takes the loops that it names and gives others that compute the same, or
- * refuses with a reason.  A step is a file with one function and a row of the table in table.c;
+ * Schedule steps.  A step replaces the loops that it names by loops that compute the same, or
+ * refuses and says why.  A step is a file with one function and a row of the table in table.c;
  * docs/schedule.md says how to add one. */
 #ifndef WEFT_STEP_H
 #define WEFT_STEP_H
 
-#include "ir/loop.h"
+#include "tree/tree.h"
 
 typedef struct StepCall StepCall;
 
@@ -67,12 +67,6 @@ void step_count(StepCall *, int least, int most);
 
 /* tree.c: loops by name.  A name may stand for several loops, copies of one: a step is then applied
  * to each of them. */
-typedef struct Nodes {
-    Node **node;
-    int n, cap;
-} Nodes;
-void step_append(Prog *, Nodes *, Node *);
-
 typedef struct Spot { /* a loop, and where it is */
     int phase;        /* its number in the call */
     Node *node;
@@ -84,20 +78,16 @@ Spot step_find(StepCall *, const char *name);
 bool step_is_named(const Node *, const char *name); /* a loop that is called so */
 /* Gives each loop of this name to fn, which appends what stands in its place to out.  The tree that
  * fn sees is the old one.  Phases that change are marked as scheduled. */
-typedef void StepEdit(StepCall *, const Spot *, Nodes *out, void *ctx);
+typedef void StepEdit(StepCall *, const Spot *, NodeList *out, void *ctx);
 void step_edit(StepCall *, const char *name, StepEdit *fn, void *ctx);
 /* The same in the rests that `peel` made of the nest of this loop: c.tail.k, c.tail.tail.k. */
 void step_edit_tails(StepCall *, const Node *loop, StepEdit *fn, void *ctx);
-/* The same node with another body. */
-Node *step_with_body(Prog *, const Node *, Node *const *body, int n);
 /* Copies of a loop's body with the variable replaced, with locals of their own. */
-void step_bodies(Prog *, const Node *loop, Expr *by, Nodes *out);
+void step_bodies(Prog *, const Node *loop, Expr *by, NodeList *out);
 /* A variable for a loop that is made from another: its path is that of the old one and a suffix,
  * ".0"; its name is made of that. */
 Local *step_local(Prog *, const char *path);
 const char *step_join(Prog *, const char *a, const char *b);
-/* Whether e, or a bound of a loop, needs a local that is bound by one of these nodes. */
-bool step_needs(Prog *, Expr *, const Local *);
 /* Whether an expression reads an array. */
 bool step_reads(Prog *, Expr *);
 /* Whether a loop ends where it begins by its constants, or surely runs at least once. */
@@ -106,12 +96,6 @@ bool step_runs(const Node *loop);
 int64_t step_trips(const Node *loop);
 bool step_has(const Node *, NodeKind);
 
-/* expr.c: integer expressions, folded and in a plain order. */
-Expr *step_add(Prog *, Expr *, Expr *);
-Expr *step_sub(Prog *, Expr *, Expr *);
-Expr *step_mul(Prog *, Expr *, Expr *);
-Expr *step_div(Prog *, Expr *, int64_t);
-Expr *step_least(Prog *, Expr *, Expr *);
 Node *step_simplified(Prog *, Node *); /* all expressions of a tree */
 
 /* depend.c: what iterations share.  `around` ends with the loop itself in these. */
@@ -162,7 +146,7 @@ int64_t step_most_trips(const Node *loop); /* at most so many iterations; -1: an
 void step_check_together(StepCall *, const Spot *); /* refuses where not all threads come */
 Expr *step_shared_cell(Prog *, Buf *, Expr *at);
 /* A loop with the ends of another one, dealt to all threads. */
-Node *step_together(Prog *, const Node *like, const char *label, Local *, Node *const *body, int n);
+Node *step_together(Prog *, const Node *like, const char *label, Local *, Node *body);
 void step_rfactor_shared(StepCall *);            /* rfactor ... shared */
 void step_cache_shared(StepCall *, bool stores); /* cache_read, cache_write ... shared */
 
@@ -175,7 +159,7 @@ typedef struct Made {
 } Made;
 Made step_made(StepCall *, const char *label); /* by the phase of this name; refuses */
 /* Nodes that give the temp's element at this index, which phase `user` wants, its value. */
-void step_make(StepCall *, const Made *, const Node *user, Expr *const *index, Nodes *out);
+void step_make(StepCall *, const Made *, const Node *user, Expr *const *index, NodeList *out);
 /* Refuses when what it is made of changes before phase `user` has ended. */
 void step_check_inputs(StepCall *, const Made *, int user);
 void step_remove_made(StepCall *, const Buf *); /* the phases that write it */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * tensorize LOOP [ROWS COLUMNS]: the nest of a loop, sums of products C[i, j] += A[i, k] * B[k, j],
- * runs as a micro-kernel: rows by columns of sums in registers.  Here it is found out what is a row
- * and what is a column, and the nest is put into the order that this takes; the tile is the
- * machine's. */
+ * tensorize LOOP [ROWS COLUMNS]: runs the nest of a loop, sums of products C[i, j] += A[i, k] *
+ * B[k, j], as a micro-kernel with rows by columns of sums in registers.  This file finds the loops
+ * over rows and columns and reorders the nest; the machine chooses the tile. */
 #include "sched/step.h"
 
 enum { LIMIT_ROWS = 16, LIMIT_COLUMNS = 512 };
@@ -30,12 +29,12 @@ static const Node *held(const Node *n)
 
 static Node *without(Prog *p, Node *n, const Node *let)
 {
-    Nodes body = { 0 };
+    NodeList body = { 0 };
 
     for (int i = 0; i < n->nbody; i++)
         if (n->body[i] != let)
-            step_append(p, &body, without(p, n->body[i], let));
-    return step_with_body(p, n, body.node, body.n);
+            tree_append(p, &body, without(p, n->body[i], let));
+    return tree_with_body(p, n, &body);
 }
 
 typedef struct Reads {
@@ -53,7 +52,7 @@ static void see_read(Expr *e, void *ctx)
 
 /* What a tile reads it holds in registers, so lets of values, as cache_read makes them, have done
  * their work by telling so. */
-static void write_out(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void write_out(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     Node *n = at->node;
     Reads r = { c->phase[at->phase], NULL };
@@ -70,7 +69,7 @@ static void write_out(StepCall *c, const Spot *at, Nodes *out, void *ctx)
             step_refuse(c, "%s is written in the same phase", r.written->name);
         n = loop_replace(c->p, without(c->p, n, let), let->local, let->value);
     }
-    step_append(c->p, out, n);
+    tree_append(c->p, out, n);
 }
 
 /* Blocks one in another, with lets and checks before each, and stores in the last one. */
@@ -259,7 +258,7 @@ typedef struct Shape {
     int rows, columns;
 } Shape;
 
-static void tile(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void tile(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     const Shape *s = ctx;
     Node *n = c->target->tile(c->target->ctx, c->p, c->phase[at->phase], at->node, s->rows,
@@ -268,7 +267,7 @@ static void tile(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     if (n == NULL)
         step_refuse(c, "its sums cannot be held in registers: they may not exist where the loops "
                        "run no iteration, or two rows may be the same one");
-    step_append(c->p, out, n);
+    tree_append(c->p, out, n);
 }
 
 void step_tensorize(StepCall *c)

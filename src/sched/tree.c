@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Loops by name, and trees with some of them replaced. */
+ * Finds loops by name, and rebuilds trees with some loops replaced. */
 #include "sched/step.h"
 
 #include <string.h>
-
-void step_append(Prog *p, Nodes *l, Node *n)
-{
-    l->node = arena_grow(p->arena, l->node, l->n, &l->cap, sizeof *l->node);
-    l->node[l->n++] = n;
-}
 
 const char *step_join(Prog *p, const char *a, const char *b)
 {
@@ -38,11 +32,11 @@ typedef struct Walk { /* of one name through the phases */
     bool found, changed;
 } Walk;
 
-static void edit(Walk *w, Node *n, Nodes *out);
+static void edit(Walk *w, Node *n, NodeList *out);
 
 static Node *edit_body(Walk *w, Node *n)
 {
-    Nodes body = { 0 };
+    NodeList body = { 0 };
     bool outer = w->changed;
 
     if (w->depth == LIMIT_STEP_NEST)
@@ -52,12 +46,12 @@ static Node *edit_body(Walk *w, Node *n)
     for (int i = 0; i < n->nbody; i++)
         edit(w, n->body[i], &body);
     w->depth--;
-    n = w->changed ? step_with_body(w->call->p, n, body.node, body.n) : n;
+    n = w->changed ? tree_with_body(w->call->p, n, &body) : n;
     w->changed = w->changed || outer;
     return n;
 }
 
-static void edit(Walk *w, Node *n, Nodes *out)
+static void edit(Walk *w, Node *n, NodeList *out)
 {
     if (step_is_named(n, w->name)) {
         Spot s = { w->phase, n, w->around, w->depth };
@@ -66,41 +60,26 @@ static void edit(Walk *w, Node *n, Nodes *out)
         w->fn(w->call, &s, out, w->ctx);
         return;
     }
-    step_append(w->call->p, out, edit_body(w, n));
-}
-
-Node *step_with_body(Prog *p, const Node *n, Node *const *body, int count)
-{
-    Node c = *n;
-
-    c.body = body;
-    c.nbody = count;
-    return loop_node(p, &c);
+    tree_append(w->call->p, out, edit_body(w, n));
 }
 
 /* Several nodes in the place of a phase are one that runs them all. */
-static Node *once(Prog *p, const Nodes *l, const Node *phase)
+static Node *once(Prog *p, const NodeList *l, const Node *phase)
 {
-    Nodes body = { 0 };
+    NodeList body = { 0 };
 
     for (int i = 0; i < l->n; i++) {
         Node c = *l->node[i];
 
         c.how = c.how == FOR_PARALLEL ? FOR_SERIAL : c.how;
         c.scheduled = false;
-        step_append(p, &body, loop_node(p, &c));
+        tree_append(p, &body, loop_node(p, &c));
     }
-    return loop_node(p, &(Node){ .kind = N_FOR,
-                                 .label = phase->label,
-                                 .body = body.node,
-                                 .nbody = body.n,
-                                 .lo = ir_int(p, 0),
-                                 .hi = ir_int(p, 1),
-                                 .local = loop_local(p, "once", T_i64, 1) });
+    return tree_once(p, phase->label, &body);
 }
 
 /* Loops in the place of a phase that was one stay phases, one after the other. */
-static bool are_phases(const Nodes *l, const Node *phase)
+static bool are_phases(const NodeList *l, const Node *phase)
 {
     bool all = phase->kind == N_FOR && phase->how == FOR_PARALLEL;
 
@@ -109,7 +88,7 @@ static bool are_phases(const Nodes *l, const Node *phase)
     return all;
 }
 
-static void put_phase(StepCall *c, Nodes *to, const Nodes *l, const Node *phase)
+static void put_phase(StepCall *c, NodeList *to, const NodeList *l, const Node *phase)
 {
     bool apart = l->n == 1 || are_phases(l, phase);
 
@@ -117,10 +96,10 @@ static void put_phase(StepCall *c, Nodes *to, const Nodes *l, const Node *phase)
         Node *n = loop_node(c->p, l->node[i]);
 
         n->scheduled = true;
-        step_append(c->p, to, n);
+        tree_append(c->p, to, n);
     }
     if (!apart && l->n > 0) {
-        step_append(c->p, to, once(c->p, l, phase));
+        tree_append(c->p, to, once(c->p, l, phase));
         to->node[to->n - 1]->scheduled = true;
     }
 }
@@ -128,10 +107,10 @@ static void put_phase(StepCall *c, Nodes *to, const Nodes *l, const Node *phase)
 void step_edit(StepCall *c, const char *name, StepEdit *fn, void *ctx)
 {
     Walk w = { .call = c, .name = name, .fn = fn, .ctx = ctx };
-    Nodes to = { 0 };
+    NodeList to = { 0 };
 
     for (int i = 0; i < c->n; i++) {
-        Nodes list = { 0 };
+        NodeList list = { 0 };
 
         w.phase = i;
         w.changed = false;
@@ -139,7 +118,7 @@ void step_edit(StepCall *c, const char *name, StepEdit *fn, void *ctx)
         if (w.changed)
             put_phase(c, &to, &list, c->phase[i]);
         else
-            step_append(c->p, &to, c->phase[i]);
+            tree_append(c->p, &to, c->phase[i]);
     }
     if (!w.found)
         step_refuse(c, "there is no loop %s%s", name,
@@ -175,11 +154,11 @@ void step_edit_tails(StepCall *c, const Node *loop, StepEdit *fn, void *ctx)
     } while (any);
 }
 
-static void keep_spot(StepCall *c, const Spot *s, Nodes *out, void *ctx)
+static void keep_spot(StepCall *c, const Spot *s, NodeList *out, void *ctx)
 {
     Spot *to = ctx;
 
-    step_append(c->p, out, s->node);
+    tree_append(c->p, out, s->node);
     if (to->node != NULL)
         return;
     *to = *s;
@@ -195,13 +174,13 @@ Spot step_find(StepCall *c, const char *name)
     return s;
 }
 
-void step_bodies(Prog *p, const Node *loop, Expr *by, Nodes *out)
+void step_bodies(Prog *p, const Node *loop, Expr *by, NodeList *out)
 {
     Node *turn = loop_fresh(p, loop);
 
     turn = step_simplified(p, loop_replace(p, turn, turn->local, by));
     for (int i = 0; i < turn->nbody; i++)
-        step_append(p, out, turn->body[i]);
+        tree_append(p, out, turn->body[i]);
 }
 
 /* k.0 is k0, k.1.0 is k1_0. */
@@ -221,28 +200,6 @@ Local *step_local(Prog *p, const char *path)
     l = loop_local(p, name.s, T_i64, 1);
     l->path = path;
     return l;
-}
-
-typedef struct Needs {
-    const Local *local;
-    bool found;
-} Needs;
-
-static void see(Expr *e, void *ctx)
-{
-    Needs *n = ctx;
-
-    n->found = n->found || (e->op == OP_local && e->local == n->local);
-}
-
-bool step_needs(Prog *p, Expr *e, const Local *l)
-{
-    Needs n = { l, false };
-    Memo met = { 0 };
-
-    if (e != NULL)
-        ir_visit(p, e, see, &n, &met);
-    return n.found;
 }
 
 static bool is_read(Expr *e, const void *ctx)
@@ -277,4 +234,18 @@ bool step_has(const Node *n, NodeKind kind)
     for (int i = 0; i < n->nbody && !has; i++)
         has = step_has(n->body[i], kind);
     return has;
+}
+
+/* Constants of an integer sum come together. */
+static Expr *simpler(Prog *p, Expr *e, void *ctx)
+{
+    e = ir_simplify(p, e, ctx);
+    return e->op == OP_add && e->type == T_i64 ? tree_plus(p, e->arg[0], e->arg[1]) : e;
+}
+
+Node *step_simplified(Prog *p, Node *n)
+{
+    Memo memo = { 0 }, known = { 0 };
+
+    return loop_rewrite(p, n, simpler, &known, &memo);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * unroll LOOP: the iterations of a loop of constant length, one after the other.  Their order
+ * unroll LOOP: writes the iterations of a loop of constant length one after the other.  Their order
  * stays, so any such loop can be unrolled. */
 #include "sched/step.h"
 
@@ -16,7 +16,7 @@ static int64_t count_nodes(const Node *n)
     return count;
 }
 
-static void unroll(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void unroll(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     const Node *loop = at->node;
     int64_t n = step_trips(loop);

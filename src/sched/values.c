@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Constant relations: all values of the loops with constant ends are tried, and what an index made
- * of tables tells about them is read off. */
+ * Constant relations: tries all values of the loops with constant ends, and concludes which
+ * iterations an index made of tables tells apart. */
 #include "sched/depend.h"
 
 #include <stdlib.h>
@@ -59,16 +59,7 @@ static bool evaluate(Values *v, Expr *e, int64_t *out)
     }
     if (e->nargs != 2 || !evaluate(v, e->arg[0], &a) || !evaluate(v, e->arg[1], &b))
         return false;
-    switch (e->op) {
-    case OP_add: return !int_add(a, b, out);
-    case OP_sub: return !int_sub(a, b, out);
-    case OP_mul: return !int_mul(a, b, out);
-    case OP_div: return !int_div(a, b, out);
-    case OP_mod: return !int_mod(a, b, out);
-    case OP_min: return *out = a < b ? a : b, true;
-    case OP_max: return *out = a > b ? a : b, true;
-    default: return false;
-    }
+    return ir_int_op((Op)e->op, a, b, out);
 }
 
 static bool evaluate_key(Values *v, const Linear *l, int64_t *out)

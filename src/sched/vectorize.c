@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * vectorize LOOP [LANES [by N [packed]]]: so many iterations of a loop run at once, in lanes.  What they
- * store lies side by side, or is a sum over lanes, which gets a register of its own. */
+ * vectorize LOOP [LANES [by N [packed]]]: runs several iterations of a loop at once, in lanes.  Their
+ * stores lie side by side, or add to sums over lanes, each of which gets its own register. */
 #include "sched/step.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { LIMIT_LANES = 64, LIMIT_REGISTERS = 64, NOT_LINEAR = 1 << 30 };
+enum { LIMIT_LANES = 64, LIMIT_REGISTERS = 64 };
 
 typedef struct Lanes {
     StepCall *call;
@@ -20,11 +20,12 @@ typedef struct Lanes {
     Memo moved; /* locals that differ between lanes, to what stands for them */
     Memo moving; /* expressions to whether they differ between lanes */
     Memo checked; /* values that are known to have a form in lanes */
-    Nodes before, after; /* the registers of sums, and what is done with them */
+    NodeList before, after; /* the registers of sums, and what is done with them */
 } Lanes;
 
-static bool moves(Lanes *l, Expr *e)
+static bool moves(void *lanes, Expr *e)
 {
+    Lanes *l = lanes;
     Expr *no = ir_int(l->p, 0), *yes = ir_int(l->p, 1), *known;
 
     if (e->nargs == 0)
@@ -37,24 +38,6 @@ static bool moves(Lanes *l, Expr *e)
         *ir_memo(l->p, &l->moving, e) = known;
     }
     return known == yes;
-}
-
-/* How far an index moves from lane to lane. */
-static int stride(Lanes *l, Expr *e)
-{
-    int a, b;
-
-    if (!moves(l, e))
-        return 0;
-    if (e->op == OP_local)
-        return 1;
-    if (e->op != OP_add && e->op != OP_sub)
-        return NOT_LINEAR;
-    a = stride(l, e->arg[0]);
-    b = stride(l, e->arg[1]);
-    if (a == NOT_LINEAR || b == NOT_LINEAR)
-        return NOT_LINEAR;
-    return e->op == OP_add ? a + b : a - b;
 }
 
 static void check_value(Lanes *l, Expr *e)
@@ -73,7 +56,7 @@ static void check_value(Lanes *l, Expr *e)
     if (e->op == OP_local)
         return;
     if (e->op == OP_cell) {
-        if (!loop_has_lanes(e->buf) || stride(l, e->arg[0]) != 1)
+        if (!loop_has_lanes(e->buf) || tree_stride(e->arg[0], moves, l) != 1)
             step_refuse(l->call, "the elements of %s that it reads do not lie side by side",
                         e->buf->name);
         return;
@@ -130,14 +113,14 @@ static Expr *same_in_lanes(Lanes *l, Expr *e, const char *what, const Node *n)
 }
 
 /* A value in each lane is a local of lanes; an index is written out where it is used. */
-static void put_let(Lanes *l, const Node *n, Nodes *out)
+static void put_let(Lanes *l, const Node *n, NodeList *out)
 {
     Node c = *n;
     bool reg = loop_assigns(l->loop, n->local);
 
     c.value = in_lanes(l, n->value);
     if (!reg && !moves(l, c.value)) {
-        step_append(l->p, out, loop_node(l->p, &c));
+        tree_append(l->p, out, loop_node(l->p, &c));
         return;
     }
     if (!is_float_value(n->local->type)) {
@@ -152,7 +135,7 @@ static void put_let(Lanes *l, const Node *n, Nodes *out)
     check_value(l, c.value);
     c.local = loop_local(l->p, n->local->name, n->local->type, l->n);
     *ir_memo(l->p, &l->moved, loop_use(l->p, n->local)) = loop_use(l->p, c.local);
-    step_append(l->p, out, loop_node(l->p, &c));
+    tree_append(l->p, out, loop_node(l->p, &c));
 }
 
 static Expr *neutral(Lanes *l, AssignOp op)
@@ -163,7 +146,7 @@ static Expr *neutral(Lanes *l, AssignOp op)
 }
 
 /* All lanes add to one element: a register takes the sum, and the element the register. */
-static void put_sum(Lanes *l, const Node *n, Nodes *out, bool direct)
+static void put_sum(Lanes *l, const Node *n, NodeList *out, bool direct)
 {
     Node c = *n, add = *n;
     Node let = { .kind = N_LET, .label = n->label, .value = neutral(l, n->op) };
@@ -175,14 +158,14 @@ static void put_sum(Lanes *l, const Node *n, Nodes *out, bool direct)
         step_refuse(l->call, "the elements of %s that it writes do not lie side by side",
                     n->out->buf->name);
     let.local = loop_local(l->p, "sum", l->type, 1);
-    step_append(l->p, &l->before, loop_node(l->p, &let));
+    tree_append(l->p, &l->before, loop_node(l->p, &let));
     c.out = loop_use(l->p, let.local);
-    step_append(l->p, out, loop_node(l->p, &c));
+    tree_append(l->p, out, loop_node(l->p, &c));
     add.value = c.out;
-    step_append(l->p, &l->after, loop_node(l->p, &add));
+    tree_append(l->p, &l->after, loop_node(l->p, &add));
 }
 
-static void put_store(Lanes *l, const Node *n, Nodes *out, bool direct)
+static void put_store(Lanes *l, const Node *n, NodeList *out, bool direct)
 {
     Node c = *n;
 
@@ -194,23 +177,23 @@ static void put_store(Lanes *l, const Node *n, Nodes *out, bool direct)
     if (c.out->op == OP_local) {
         if (c.out->local->lanes == 1 && (!direct || c.op == A_SET || !moves(l, c.value)))
             step_refuse(l->call, "all iterations store to the register %s", c.out->local->name);
-        step_append(l->p, out, loop_node(l->p, &c));
+        tree_append(l->p, out, loop_node(l->p, &c));
         return;
     }
     if (!loop_has_lanes(c.out->buf))
         step_refuse(l->call, "elements of %s have no lanes", c.out->buf->name);
-    if (stride(l, c.out->arg[0]) == 1)
-        step_append(l->p, out, loop_node(l->p, &c));
+    if (tree_stride(c.out->arg[0], moves, l) == 1)
+        tree_append(l->p, out, loop_node(l->p, &c));
     else
         put_sum(l, &c, out, direct);
 }
 
-static void put_nodes(Lanes *l, const Node *of, Nodes *out);
+static void put_nodes(Lanes *l, const Node *of, NodeList *out);
 
-static void put_block(Lanes *l, const Node *n, Nodes *out)
+static void put_block(Lanes *l, const Node *n, NodeList *out)
 {
     Node c = *n;
-    Nodes body = { 0 };
+    NodeList body = { 0 };
 
     c.lo = same_in_lanes(l, n->lo, "the range of the loop", n);
     c.hi = same_in_lanes(l, n->hi, "the range of the loop", n);
@@ -224,10 +207,10 @@ static void put_block(Lanes *l, const Node *n, Nodes *out)
     if (n->kind == N_FOR && n->lanes > 1)
         step_refuse(l->call, "%s.%s inside it runs in lanes", n->label, loop_path(n));
     put_nodes(l, n, &body);
-    step_append(l->p, out, step_with_body(l->p, &c, body.node, body.n));
+    tree_append(l->p, out, tree_with_body(l->p, &c, &body));
 }
 
-static void put_nodes(Lanes *l, const Node *of, Nodes *out)
+static void put_nodes(Lanes *l, const Node *of, NodeList *out)
 {
     for (int i = 0; i < of->nbody; i++) {
         const Node *n = of->body[i];
@@ -287,12 +270,12 @@ static int registers(const Lanes *l, const How *how)
     return n;
 }
 
-static void vectorize(StepCall *c, const Spot *at, Nodes *out, void *ctx)
+static void vectorize(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     const How *how = ctx;
     Lanes l = { .call = c, .p = c->p, .loop = at->node, .v = at->node->local };
     Node n = *at->node;
-    Nodes body = { 0 };
+    NodeList body = { 0 };
     const char *why;
 
     if (n.lanes > 1)
@@ -319,10 +302,10 @@ static void vectorize(StepCall *c, const Spot *at, Nodes *out, void *ctx)
     if (n.packed)
         check_packed(c, &n);
     for (int i = 0; i < l.before.n; i++)
-        step_append(c->p, out, l.before.node[i]);
-    step_append(c->p, out, step_with_body(c->p, &n, body.node, body.n));
+        tree_append(c->p, out, l.before.node[i]);
+    tree_append(c->p, out, tree_with_body(c->p, &n, &body));
     for (int i = 0; i < l.after.n; i++)
-        step_append(c->p, out, l.after.node[i]);
+        tree_append(c->p, out, l.after.node[i]);
 }
 
 void step_vectorize(StepCall *c)

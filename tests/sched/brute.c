@@ -64,13 +64,13 @@ static bool can_stand(Prog *p, const Nest *t, const int *order, int k)
     bool branch = false;
 
     for (int j = k + 1; j < t->nloop; j++)
-        if (step_needs(p, n->lo, t->loop[order[j]]->local) ||
-            step_needs(p, n->hi, t->loop[order[j]]->local))
+        if (tree_mentions(p, n->lo, t->loop[order[j]]->local) ||
+            tree_mentions(p, n->hi, t->loop[order[j]]->local))
             return false;
     for (int j = 0; j < t->nbetween; j++) {
         branch = branch || t->between[j]->kind == N_IF;
-        if (t->between[j]->kind == N_LET && (step_needs(p, n->lo, t->between[j]->local) ||
-                                             step_needs(p, n->hi, t->between[j]->local)))
+        if (t->between[j]->kind == N_LET && (tree_mentions(p, n->lo, t->between[j]->local) ||
+                                             tree_mentions(p, n->hi, t->between[j]->local)))
             return false;
     }
     return !branch || (is_simple(n->lo) && is_simple(n->hi));
@@ -79,19 +79,19 @@ static bool can_stand(Prog *p, const Nest *t, const int *order, int k)
 /* All between goes inside all loops. */
 static Node *permuted(Prog *p, const Nest *t, const int *order)
 {
-    Nodes body = { 0 };
+    NodeList body = { 0 };
 
     for (int i = 0; i < t->inner->nbody; i++)
-        step_append(p, &body, t->inner->body[i]);
+        tree_append(p, &body, t->inner->body[i]);
     for (int i = t->nbetween - 1; i >= 0; i--) {
-        Nodes next = { 0 };
+        NodeList next = { 0 };
 
         if (t->between[i]->kind == N_LET) {
-            step_append(p, &next, t->between[i]);
+            tree_append(p, &next, t->between[i]);
             for (int k = 0; k < body.n; k++)
-                step_append(p, &next, body.node[k]);
+                tree_append(p, &next, body.node[k]);
         } else {
-            step_append(p, &next, step_with_body(p, t->between[i], body.node, body.n));
+            tree_append(p, &next, tree_with_body(p, t->between[i], &body));
         }
         body = next;
     }
@@ -99,22 +99,22 @@ static Node *permuted(Prog *p, const Nest *t, const int *order)
         Node c = *t->loop[order[k]], *n;
 
         c.how = FOR_SERIAL;
-        n = step_with_body(p, &c, body.node, body.n);
-        body = (Nodes){ 0 };
-        step_append(p, &body, n);
+        n = tree_with_body(p, &c, &body);
+        body = (NodeList){ 0 };
+        tree_append(p, &body, n);
     }
     return body.node[0];
 }
 
 static Node *replaced(Prog *p, Node *in, const Node *old, Node *by)
 {
-    Nodes body = { 0 };
+    NodeList body = { 0 };
 
     if (in == old)
         return by;
     for (int i = 0; i < in->nbody; i++)
-        step_append(p, &body, replaced(p, in->body[i], old, by));
-    return step_with_body(p, in, body.node, body.n);
+        tree_append(p, &body, replaced(p, in->body[i], old, by));
+    return tree_with_body(p, in, &body);
 }
 
 static Prog *with_loop(Arena *a, const Base *b, const Node *old, Node *by)
@@ -287,13 +287,13 @@ static void try_backwards(Arena *a, const Base *b, Brute *out, const Node *loop)
 static Node *ordered(Prog *p, const Node *n)
 {
     Node c = *n;
-    Nodes body = { 0 };
+    NodeList body = { 0 };
 
     for (int i = 0; i < n->nbody; i++)
-        step_append(p, &body, ordered(p, n->body[i]));
+        tree_append(p, &body, ordered(p, n->body[i]));
     if (n->kind == N_STORE && n->op == A_ADD)
         c.op = A_SET;
-    return step_with_body(p, &c, body.node, body.n);
+    return tree_with_body(p, &c, &body);
 }
 
 static void make_ordered(Prog *p)

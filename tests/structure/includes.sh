@@ -10,11 +10,12 @@ base    :
 ir      : base
 format  : base ir
 grad    : base ir
-sched   : base ir
+tree    : base ir
+sched   : base ir tree
 emit    : base ir
 interp  : base ir
 cost    : base ir
-lower   : base ir format
+lower   : base ir tree
 jit     : base
 io      : base
 geom    : base
@@ -23,7 +24,7 @@ dev     : base
 tune    : base ir format sched cost
 ops     : base ir format
 o3      : base ir
-api     : base ir format grad sched emit interp cost lower jit dev io geom run tune ops o3 weft.h
+api     : base ir tree format grad sched emit interp cost lower jit dev io geom run tune ops o3 weft.h
 '
 
 declare -A may=()

@@ -3,7 +3,7 @@
 # Copyright The Weft authors
 #
 # policy.sh ROOT: no number that affects only speed stands outside of the policy (src/ir/policy.h)
-# and the cost model (src/cost).  A constant in src/lower, src/sched or src/api is a limit that
+# and the cost model (src/cost).  A constant in src/tree, src/lower, src/sched or src/api is a limit that
 # guards correctness or memory, LIMIT_*, or stands in the table below with what it is instead.
 . "$(dirname "$0")/lib.sh"
 
@@ -14,9 +14,8 @@ src/lower/lower.h LOWER_ANY a mark
 src/lower/fuse/sums.c UNKNOWN_WIDTH a mark
 src/lower/init/stores.c NOBODY a mark
 src/lower/init/stores.c SEVERAL a mark
-src/lower/lanes/vectorize.c NOT_LINEAR a mark
-src/sched/vectorize.c NOT_LINEAR a mark
-src/lower/tree/edit.c SMALL_TREE the time of a compile, not of a kernel
+src/tree/tree.h TREE_NOT_LINEAR a mark
+src/tree/edit.c SMALL_TREE the time of a compile, not of a kernel
 src/lower/algebra/draft.c LEAF a mark
 src/lower/algebra/groups.c WORD bits of a type
 src/api/api_int.h TAG_CTX a mark
@@ -27,6 +26,12 @@ src/api/pass_int.h PASS_OPTIONAL a bit
 src/api/pass_int.h PASS_ARRANGES a bit
 src/api/pass_int.h PASS_PLANNED a bit
 src/api/pass_int.h PASS_REORDERS a bit
+src/api/pass_int.h PASS_JOINT a bit
+src/lower/lower.h EDIT_SWEEP a bit
+src/lower/lower.h EDIT_CONSUME a bit
+src/lower/lower.h EDIT_RECOMPUTE a bit
+src/lower/lower.h EDIT_INTERCHANGE a bit
+src/lower/lower.h EDIT_FACTOR a bit
 src/api/api_int.h HOLD_READS a bit
 src/api/api_int.h HOLD_WRITES a bit
 src/api/pipeline.c REQUIRED a bit
@@ -62,7 +67,7 @@ thresholds() {
         grep -vE '> ([0-9]+) \? \1 ?:' | cut -d: -f1,2
 }
 
-files=$(cd "$root" && find src/lower src/sched src/api -name '*.[ch]' 2>/dev/null | sort)
+files=$(cd "$root" && find src/tree src/lower src/sched src/api -name '*.[ch]' 2>/dev/null | sort)
 cd "$root" || exit 1
 while IFS=: read -r file line name; do
     case $name in LIMIT_*) continue ;; esac

@@ -92,10 +92,10 @@ static Node *one_loop(Prog *p, const Path *a, const Path *b)
     NodeList body = { 0 };
 
     for (int i = 0; i < a->loop->nbody; i++)
-        lower_append(p, &body, a->loop->body[i]);
+        tree_append(p, &body, a->loop->body[i]);
     for (int i = 0; i < b->loop->nbody; i++)
-        lower_append(p, &body, b->loop->body[i]);
-    return lower_with_body(p, a->loop, &body);
+        tree_append(p, &body, b->loop->body[i]);
+    return tree_with_body(p, a->loop, &body);
 }
 
 static void draft(Segments *s, Path *path)

@@ -4,7 +4,7 @@
  * Expands a value into a sum of products of factors that an innermost loop changes, with
  * coefficients that it does not change. */
 #include "lower/algebra/draft_int.h"
-#include "lower/tree/tree_int.h"
+#include "lower/phase/phase_int.h"
 
 typedef struct Expand {
     Prog *p;
@@ -81,7 +81,7 @@ static bool expand_negative(Expand *x, Expr *e, Poly *out)
 
 static bool expand(Expand *x, Expr *e, Poly *out)
 {
-    bool fixed = !lower_uses(x->p, e, x->loop, x->uses);
+    bool fixed = !tree_uses(x->p, e, x->loop, x->uses);
     Term t = { .c = fixed ? e : NULL, .n = !fixed, .f = { e } };
 
     if ((Type)e->type != x->type && e->type != T_real)

@@ -60,13 +60,13 @@ static int by_place(const void *a, const void *b)
 static bool are_apart(Element *place, int n)
 {
     int64_t low, high, c, d;
-    Expr *base = lower_split_index(place->cell->arg[0], &low);
+    Expr *base = tree_split_index(place->cell->arg[0], &low);
     bool apart = true;
 
     high = low;
     for (int i = 0; i < n && apart; i++) {
         apart = place[i].cell == place->cell ||
-                lower_split_index(place[i].cell->arg[0], &c) == base;
+                tree_split_index(place[i].cell->arg[0], &c) == base;
         if (place[i].cell == place->cell)
             continue;
         low = c < low ? c : low;
@@ -139,7 +139,7 @@ static void see_operation(Expr *e, void *ctx)
     Count *c = ctx;
 
     if (ir_is_float(e) && e->nargs > 0 && e->op != OP_cell &&
-        lower_uses(c->p, e, c->path->loop->local, &c->uses))
+        tree_uses(c->p, e, c->path->loop->local, &c->uses))
         c->path->before++;
 }
 
@@ -317,7 +317,7 @@ int lower_factor_lanes(const Group *g)
 }
 
 /* A value that the loop does not change, as a local. */
-static Expr *fixed(void *ctx, Expr *e)
+Expr *lower_factor_fixed(void *ctx, Expr *e)
 {
     Group *g = ctx;
     Prog *p = g->s->p;
@@ -328,7 +328,7 @@ static Expr *fixed(void *ctx, Expr *e)
         return e;
     if (*known == NULL) {
         l = loop_local(p, NULL, (Type)e->type, 1);
-        lower_append(p, &g->before,
+        tree_append(p, &g->before,
                      loop_node(p, &(Node){ .kind = N_LET,
                                            .label = g->path[0]->loop->label,
                                            .local = l,
@@ -340,7 +340,7 @@ static Expr *fixed(void *ctx, Expr *e)
 
 void lower_factor_store(Group *g, NodeList *to, const Sum *sum, Expr *out, Expr *value)
 {
-    lower_append(g->s->p, to,
+    tree_append(g->s->p, to,
                  loop_node(g->s->p, &(Node){ .kind = N_STORE,
                                              .label = sum->label,
                                              .op = A_ADD,
@@ -352,7 +352,7 @@ Local *lower_factor_register(Group *g, NodeList *to, const Sum *sum, int lanes, 
 {
     Local *l = loop_local(g->s->p, NULL, (Type)sum->cell->type, lanes > 1 ? lanes : 1);
 
-    lower_append(g->s->p, to,
+    tree_append(g->s->p, to,
                  loop_node(g->s->p, &(Node){ .kind = N_LET,
                                              .label = sum->label,
                                              .local = l,
@@ -492,12 +492,12 @@ static bool is_again(const Segments *s, const Path *path)
 {
     for (int i = 0; i < path->f.n; i++)
         if (!path->f.sum[i].moves ||
-            lower_mentions(s->p, path->f.sum[i].cell, s->around->local))
+            tree_mentions(s->p, path->f.sum[i].cell, s->around->local))
             return false;
     return true;
 }
 
-static bool is_strided(const Path *path)
+bool lower_factor_strided(const Path *path)
 {
     bool strided = false;
     LoopIndex x;
@@ -515,15 +515,16 @@ static void put_group(Group *g)
 
     g->lanes = lower_factor_lanes(g);
     if (stays(g)) {
-        lower_append(s->p, &s->out, loop_node(s->p, &loop));
+        tree_append(s->p, &s->out, loop_node(s->p, &loop));
         return;
     }
-    if (g->n == 1 && s->around != NULL && is_again(s, g->path[0]) && !is_strided(g->path[0]))
+    if (g->n == 1 && s->around != NULL && is_again(s, g->path[0]) &&
+        !lower_factor_strided(g->path[0]))
         g->lanes = 0; /* in registers: registers/accumulate.c */
     for (int i = 0; i < g->n; i++) {
         Path *path = g->path[i];
 
-        lower_write_draft(path->draft, fixed, g);
+        lower_write_draft(path->draft, lower_factor_fixed, g);
         for (int k = 0; k < path->f.n; k++)
             if (path->f.sum[k].moves)
                 put_moving(g, i, &path->f.sum[k]);
@@ -533,9 +534,9 @@ static void put_group(Group *g)
     forget(g);
     loop.how = g->lanes > 1 ? FOR_VECTOR : FOR_SERIAL;
     loop.lanes = g->lanes > 1 ? g->lanes : 1;
-    lower_append_all(s->p, &s->out, &g->before);
-    lower_append(s->p, &s->out, lower_with_body(s->p, &loop, &g->body));
-    lower_append_all(s->p, &s->out, &g->after);
+    tree_append_all(s->p, &s->out, &g->before);
+    tree_append(s->p, &s->out, tree_with_body(s->p, &loop, &g->body));
+    tree_append_all(s->p, &s->out, &g->after);
 }
 
 /* Loops that follow each other, all of them sums: they may change places. */
@@ -576,124 +577,9 @@ Node *lower_factor_local(Segments *s, Node *n, const Path *path, int count)
     return n;
 }
 
-/* Registers of each sum at once: as many as the loop fills, and as there are for all of them. */
-static int turned_registers(const Segments *s, const Path *path)
+static bool does(const Segments *s, unsigned edit)
 {
-    int most = lower_power_below(s->how.registers / path->f.n);
-    int full = lower_power_below((int64_t)lower_factor_turns(s, path->loop));
-
-    return most < full ? most : full;
-}
-
-/* Whether rows that each iteration of the phase reads for itself, from far away, are still read
- * from end to end when the loop is turned: all of it is in registers at once. */
-static bool reads_in_order(const Segments *s, const Path *path)
-{
-    for (int i = 0; i < path->nmoving; i++)
-        if (path->moving[i]->op == OP_cell && !loop_writes(s->phase, path->moving[i]->buf) &&
-            lower_mentions(s->p, path->moving[i], s->phase->local))
-            return lower_factor_turns(s, path->loop) == turned_registers(s, path);
-    return true;
-}
-
-/* Whether the elements that a loop inside n adds to may stay in registers while n runs. */
-static bool may_turn(Segments *s, const Node *n, Path *path)
-{
-    const Node *in = n->nbody > 0 ? n->body[0] : n;
-    bool known = n->kind == N_FOR && n->lo->op == OP_int && n->hi->op == OP_int;
-    LoopIndex x;
-
-    if (n->kind != N_FOR || n->how != FOR_SERIAL || n->nbody != 1 ||
-        !lower_factor_path(s, in, path) || lower_mentions(s->p, in->lo, n->local) ||
-        lower_mentions(s->p, in->hi, n->local) ||
-        !(is_strided(path) || (*s->turned && reads_in_order(s, path))))
-        return false;
-    for (int i = 0; i < path->f.n; i++)
-        if (!path->f.sum[i].moves || lower_mentions(s->p, path->f.sum[i].cell, n->local) ||
-            (!(known && n->lo->i < n->hi->i) &&
-             !lower_is_bound_inside(s->p, s->binders, path->f.sum[i].cell)))
-            return false;
-    for (int i = 0; i < path->nmoving; i++)
-        if (path->moving[i]->op == OP_cell && !loop_writes(s->phase, path->moving[i]->buf) &&
-            !(loop_index(path->moving[i]->arg[0], in->local, &x) && x.stride == 1))
-            return false;
-    return true;
-}
-
-static Expr *times(Prog *p, Expr *a, Expr *b)
-{
-    return a == NULL ? b : b == NULL ? a : ir_op2(p, OP_mul, a, b);
-}
-
-/* Of a factor, what a loop around changes; the rest goes to *outer. */
-static Expr *changed_by(Prog *p, Expr *c, Local *loop, Expr **outer)
-{
-    if (c == NULL || !lower_mentions(p, c, loop)) {
-        *outer = times(p, *outer, c);
-        return NULL;
-    }
-    if (c->op != OP_mul)
-        return c;
-    return times(p, changed_by(p, c->arg[0], loop, outer), changed_by(p, c->arg[1], loop, outer));
-}
-
-/* What all terms of a sum have in common, and neither loop changes, is multiplied once. */
-static Expr *outer_factor(Segments *s, const Node *n, Sum *sum)
-{
-    Expr *outer = NULL;
-
-    if (sum->poly.n == 1)
-        sum->poly.term[0].c = changed_by(s->p, sum->poly.term[0].c, n->local, &outer);
-    return outer;
-}
-
-/* A sum of a turned loop: its register, which may be that of an equal one, and where it goes. */
-static void put_turned_sum(Group *g, const Sum *sum, Expr *outer, Memo *sums, NodeList *before,
-                           NodeList *inner)
-{
-    Prog *p = g->s->p;
-    Expr **held = ir_memo(p, sums, sum->value);
-
-    if (*held == NULL) {
-        *held = loop_use(p, lower_factor_register(g, before, sum, g->lanes, lower_factor_begin(p)));
-        lower_factor_store(g, inner, sum, *held, sum->value);
-    }
-    lower_factor_store(g, &g->after, sum, sum->cell, times(p, outer, *held));
-}
-
-/* The inner loop comes out, in lanes; the elements that it adds to are registers inside. */
-static bool put_turned(Segments *s, const Node *n)
-{
-    Path path, *one = &path;
-    Group g = { .s = s, .path = &one, .n = 1 };
-    NodeList body = { 0 }, inner = { 0 };
-    Memo sums = { 0 };
-    Expr **outer;
-    Node loop;
-
-    if (!may_turn(s, n, &path))
-        return false;
-    g.lanes = lower_factor_lanes(&g);
-    if (g.lanes == 0)
-        return false;
-    s->let = (Memo){ 0 };
-    *s->turned = true;
-    outer = arena_array(s->p->arena, path.f.n, sizeof *outer);
-    for (int i = 0; i < path.f.n; i++)
-        outer[i] = outer_factor(s, n, &path.f.sum[i]);
-    path.draft = lower_draft(s->p, &path.f, lower_factor_turns(s, path.loop));
-    lower_write_draft(path.draft, fixed, &g);
-    lower_append_all(s->p, &inner, &g.before);
-    for (int i = 0; i < path.f.n; i++)
-        put_turned_sum(&g, &path.f.sum[i], outer[i], &sums, &body, &inner);
-    lower_append(s->p, &body, lower_with_body(s->p, n, &inner));
-    lower_append_all(s->p, &body, &g.after);
-    loop = *path.loop;
-    loop.how = FOR_VECTOR;
-    loop.lanes = g.lanes;
-    loop.regs = turned_registers(s, &path);
-    lower_append(s->p, &s->out, lower_with_body(s->p, &loop, &body));
-    return true;
+    return (s->how.without & edit) == 0;
 }
 
 NodeList lower_factor_in(const Segments *outer, const Node *around, Node *const *n, int count)
@@ -714,16 +600,21 @@ NodeList lower_factor_in(const Segments *outer, const Node *around, Node *const 
         while (i + run < count &&
                lower_factor_path(&s, lower_factor_local(&s, n[i + run], path, run), &path[run]))
             run++;
-        if (run > 0) {
+        if (run > 0 && does(&s, EDIT_FACTOR)) {
             put_run(&s, path, run);
             i += run;
-        } else if (lower_sweep(&s, n[i]) || lower_consume(&s, n[i]) || put_turned(&s, n[i])) {
+        } else if (run > 0) {
+            for (int end = i + run; i < end; i++)
+                tree_append(s.p, &s.out, n[i]);
+        } else if ((does(&s, EDIT_SWEEP) && lower_sweep(&s, n[i])) ||
+                   (does(&s, EDIT_CONSUME) && lower_consume(&s, n[i])) ||
+                   (does(&s, EDIT_INTERCHANGE) && lower_interchange(&s, n[i]))) {
             i++;
         } else {
             NodeList body =
                 lower_factor_in(&s, n[i]->kind == N_FOR ? n[i] : around, n[i]->body, n[i]->nbody);
 
-            lower_append(s.p, &s.out, lower_with_body(s.p, n[i], &body));
+            tree_append(s.p, &s.out, tree_with_body(s.p, n[i], &body));
             i++;
         }
     }
@@ -747,7 +638,7 @@ static Node *segments_of(Kernel *k, Node *phase, LowerTile how, RecomputedList m
     if (turned) /* no other pass will put sums into registers */
         out = lower_factor_in(&s, phase->how == FOR_PARALLEL ? NULL : phase, phase->body,
                               phase->nbody);
-    return lower_with_body(k->p, phase, &out);
+    return tree_with_body(k->p, phase, &out);
 }
 
 /* Of what is made in sweeps, some is still read elsewhere: it stays an array. */
@@ -763,10 +654,12 @@ static bool keep_read(const Kernel *k, RecomputedList made)
 
 void lower_factor(Kernel *k, LowerTile how)
 {
-    RecomputedList made = lower_find_recomputed(k, how);
+    RecomputedList made = { 0 };
     Kernel out = *k;
     int n = 0;
 
+    if ((how.without & EDIT_RECOMPUTE) == 0)
+        made = lower_find_recomputed(k, how);
     out.phase = arena_array(k->p->arena, k->n, sizeof *out.phase);
     do
         for (int i = 0; i < k->n; i++) {

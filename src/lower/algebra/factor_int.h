@@ -55,6 +55,12 @@ Expr *lower_factor_begin(Prog *);                              /* of a sum: noth
 void lower_factor_store(Group *, NodeList *to, const Sum *, Expr *out, Expr *value); /* += */
 Local *lower_factor_register(Group *, NodeList *to, const Sum *, int lanes, Expr *value);
 
+bool lower_factor_strided(const Path *); /* some sum moves by several elements an iteration */
+Fixed lower_factor_fixed; /* a value that the loop does not change, as a local; of a Group */
+
+/* algebra/interchange.c: interchanges the loop with the one inside; false: it may not, or loses. */
+bool lower_interchange(Segments *, const Node *);
+
 /* algebra/groups.c: a run of loops, to be put into groups one after the other.  A loop joins the
  * group, which gets its first loop at once; the next loop after one that is not taken and that the
  * group wants; -1: there is none, and the group ends. */

@@ -5,7 +5,7 @@
 #ifndef WEFT_LOWER_CONSTANTS_INT_H
 #define WEFT_LOWER_CONSTANTS_INT_H
 
-#include "lower/tree/tree_int.h"
+#include "lower/phase/phase_int.h"
 
 /* constants/collapse.c: a loop over the rows of a constant table around a loop over each row's
  * elements, as one loop over all elements; otherwise the loop itself. */

@@ -30,7 +30,7 @@ static Node *fold_node(Unroll *u, const Node *n, Scope *s)
 {
     Node *c = loop_node(u->p, n);
     Expr **slot[LIMIT_SLOTS];
-    int k = lower_slots(c, slot);
+    int k = tree_slots(c, slot);
 
     for (int i = 0; i < k; i++)
         *slot[i] = folded(u, *slot[i], s);
@@ -124,7 +124,7 @@ static void unroll_for(Unroll *u, Node *n, const Ranges *r, NodeList *out)
         for (int64_t i = n->lo->i; i < n->hi->i; i++) {
             Node *turn = loop_replace(u->p, n, n->local, ir_int(u->p, i));
 
-            unroll_body(u, trips > 1 ? lower_renamed(u->p, turn) : turn, r, out);
+            unroll_body(u, trips > 1 ? tree_renamed(u->p, turn) : turn, r, out);
         }
         return;
     }
@@ -132,7 +132,7 @@ static void unroll_for(Unroll *u, Node *n, const Ranges *r, NodeList *out)
     n->body = body.node;
     n->nbody = body.n;
     if (body.n > 0)
-        lower_append(u->p, out, n);
+        tree_append(u->p, out, n);
 }
 
 static void unroll_into(Unroll *u, Node *n, Scope *s, NodeList *out)
@@ -155,7 +155,7 @@ static void unroll_into(Unroll *u, Node *n, Scope *s, NodeList *out)
     c->body = body.node;
     c->nbody = body.n;
     if (c->kind != N_IF || body.n > 0)
-        lower_append(u->p, out, c);
+        tree_append(u->p, out, c);
 }
 
 static bool has_tables(const Prog *p)
@@ -182,7 +182,7 @@ void lower_unroll(Kernel *k)
         if (!lower_has_registers(k->phase[i]))
             unroll_into(&u, k->phase[i], &(Scope){ 0 }, &list);
         else
-            lower_append(u.p, &list, k->phase[i]);
+            tree_append(u.p, &list, k->phase[i]);
         phase = lower_phase(u.p, &list);
         if (phase != NULL && u.keep)
             phase->scheduled = true;

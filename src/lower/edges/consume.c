@@ -55,7 +55,7 @@ static Buf *begins(const Tiles *t, const Node *n)
 static bool is_alone(const Tiles *t, int at, const Buf *out)
 {
     for (int i = 0; i < t->loop->nbody; i++)
-        if (i != at && lower_touches(t->s->p, t->loop->body[i], out))
+        if (i != at && tree_touches(t->s->p, t->loop->body[i], out))
             return false;
     return true;
 }
@@ -85,8 +85,8 @@ static bool take_use(const Tiles *t, int at, Use *u)
         sum->out->op != OP_cell || !is_done(t, at) || !is_alone(t, at, sum->out->buf))
         return false;
     for (int k = 0; k < t->nwork; k++)
-        reads = reads || lower_touches(p, n, t->old[k]);
-    moves = lower_mentions(p, sum->out, t->loop->local);
+        reads = reads || tree_touches(p, n, t->old[k]);
+    moves = tree_mentions(p, sum->out, t->loop->local);
     u->in_lanes = !moves;
     u->vector = moves ? lower_over_lanes(p, n, t->s->how.unit)
                       : lower_in_lanes(p, n, t->s->how.unit);
@@ -96,7 +96,7 @@ static bool take_use(const Tiles *t, int at, Use *u)
 static bool reads_made(const Tiles *t)
 {
     for (int i = 0; i < t->s->made.n; i++)
-        if (!t->s->made.made[i].off && lower_touches(t->s->p, t->loop, t->s->made.made[i].buf))
+        if (!t->s->made.made[i].off && tree_touches(t->s->p, t->loop, t->s->made.made[i].buf))
             return true;
     return false;
 }
@@ -115,14 +115,14 @@ static bool take_body(Tiles *t)
             return false;
         if (b != NULL && t->nwork < LIMIT_WORKS) {
             for (int k = 0; k < i; k++)
-                if (lower_touches(p, t->loop->body[k], b))
+                if (tree_touches(p, t->loop->body[k], b))
                     return false;
             t->old[t->nwork++] = b;
         }
         if (take_use(t, i, &t->use[t->nuse]))
             t->nuse++;
         else
-            lower_append(p, &t->rest, n);
+            tree_append(p, &t->rest, n);
     }
     return t->nuse > 0 || reads_made(t);
 }
@@ -141,7 +141,7 @@ static Expr *in_tile(Prog *p, Expr *e, void *ctx)
 
     for (int k = 0; k < t->nwork && e->op == OP_cell; k++)
         if (e->buf == t->old[k]) {
-            at = lower_add(p, lower_mul(p, x->number, t->old[k]->full[0]->size), e->arg[0]);
+            at = tree_add(p, tree_mul(p, x->number, t->old[k]->full[0]->size), e->arg[0]);
             return loop_cell(p, t->work[k], &at, 1, e->k);
         }
     return e;
@@ -160,7 +160,7 @@ static Expr *number_of(const Tiles *t)
 {
     Prog *p = t->s->p;
 
-    return lower_sub(p, loop_use(p, t->of.entry), loop_use(p, t->of.first));
+    return tree_sub(p, loop_use(p, t->of.entry), loop_use(p, t->of.first));
 }
 
 static Node *put_sum(const Tiles *t, const Use *u, Expr *out, Expr *value)
@@ -178,7 +178,7 @@ static Local *put_register(const Tiles *t, const Use *u, NodeList *to, int lanes
     const Node *sum = u->vector->body[0];
     Local *l = loop_local(p, NULL, (Type)sum->out->type, lanes);
 
-    lower_append(p, to,
+    tree_append(p, to,
                  loop_node(p, &(Node){ .kind = N_LET,
                                        .label = sum->label,
                                        .local = l,
@@ -192,9 +192,9 @@ static Node *around(const Tiles *t, const Node *n, const Node *inner, const Node
     NodeList in = { 0 };
 
     if (n == inner)
-        return lower_with_body(t->s->p, n, body);
-    lower_append(t->s->p, &in, around(t, n->body[0], inner, body));
-    return lower_with_body(t->s->p, n, &in);
+        return tree_with_body(t->s->p, n, body);
+    tree_append(t->s->p, &in, around(t, n->body[0], inner, body));
+    return tree_with_body(t->s->p, n, &in);
 }
 
 static const Node *last_but_one(const Node *n)
@@ -214,26 +214,26 @@ static Node *by_rows(const Tiles *t, const Use *u, const Node *rows, int many)
     int fit = p->policy.row_sums / many;
 
     for (int r = 0; r < many; r++) {
-        Expr *row = lower_add(p, lower_mul(p, loop_use(p, rows->local), ir_int(p, many)),
+        Expr *row = tree_add(p, tree_mul(p, loop_use(p, rows->local), ir_int(p, many)),
                               ir_int(p, r));
         Local *l = put_register(t, u, &body, v.lanes);
         Node *add = put_sum(t, u, loop_use(p, l), sum->value);
         Node *put = put_sum(t, u, sum->out, loop_use(p, l));
 
         add = to_tile(t, add, number_of(t));
-        lower_append(p, &inner, loop_replace(p, add, rows->local, row));
-        lower_append(p, &after, loop_replace(p, put, rows->local, row));
+        tree_append(p, &inner, loop_replace(p, add, rows->local, row));
+        tree_append(p, &after, loop_replace(p, put, rows->local, row));
     }
     entries.lo = loop_use(p, t->of.first);
     entries.hi = loop_use(p, t->of.last);
     entries.label = sum->label;
-    lower_append(p, &body, lower_with_body(p, &entries, &inner));
-    lower_append_all(p, &body, &after);
+    tree_append(p, &body, tree_with_body(p, &entries, &inner));
+    tree_append_all(p, &body, &after);
     v.regs = fit < 1 ? 1 : fit > p->policy.row_registers ? p->policy.row_registers : fit;
-    lower_append(p, &all, lower_with_body(p, &v, &body));
+    tree_append(p, &all, tree_with_body(p, &v, &body));
     loop.hi = ir_int(p, rows->hi->i / many);
     loop.over = loop_is_all(p, rows) ? loop_over_tiles(p, rows->over, many) : NULL;
-    return lower_with_body(p, &loop, &all);
+    return tree_with_body(p, &loop, &all);
 }
 
 /* Sums in lanes: the entries of the tile pass while some rows of the result are in registers. */
@@ -247,13 +247,13 @@ static void put_in_lanes(const Tiles *t, const Use *u, NodeList *to)
     while (rows->hi->i % many != 0)
         many /= 2;
     if (rows == u->nest) {
-        lower_append(p, to, loop_fresh(p, by_rows(t, u, rows, many)));
+        tree_append(p, to, loop_fresh(p, by_rows(t, u, rows, many)));
         return;
     }
-    lower_append(p, &body, by_rows(t, u, rows, many));
+    tree_append(p, &body, by_rows(t, u, rows, many));
     for (const Node *n = u->nest;; n = n->body[0])
         if (n->body[0] == rows) {
-            lower_append(p, to, loop_fresh(p, around(t, u->nest, n, &body)));
+            tree_append(p, to, loop_fresh(p, around(t, u->nest, n, &body)));
             return;
         }
 }
@@ -266,24 +266,24 @@ static Node *over_lanes(const Tiles *t, const Use *u, int many)
     NodeList body = { 0 }, inner = { 0 }, after = { 0 };
 
     for (int r = 0; r < many; r++) {
-        Expr *entry = lower_add(p, loop_use(p, t->of.first), ir_int(p, r));
+        Expr *entry = tree_add(p, loop_use(p, t->of.first), ir_int(p, r));
         Local *l = put_register(t, u, &body, 1);
         Node *add = put_sum(t, u, loop_use(p, l), sum->value);
         Node *put = put_sum(t, u, sum->out, loop_use(p, l));
 
         add = to_tile(t, add, ir_int(p, r));
-        lower_append(p, &inner, loop_replace(p, add, t->of.entry, entry));
-        lower_append(p, &after, loop_replace(p, put, t->of.entry, entry));
+        tree_append(p, &inner, loop_replace(p, add, t->of.entry, entry));
+        tree_append(p, &after, loop_replace(p, put, t->of.entry, entry));
     }
-    lower_append(p, &body, lower_with_body(p, u->vector, &inner));
-    lower_append_all(p, &body, &after);
+    tree_append(p, &body, tree_with_body(p, u->vector, &inner));
+    tree_append_all(p, &body, &after);
     return loop_fresh(p, around(t, u->nest, last_but_one(u->nest), &body));
 }
 
 static void put_over_lanes(const Tiles *t, const Use *u, NodeList *to)
 {
     Prog *p = t->s->p;
-    Expr *many = lower_sub(p, loop_use(p, t->of.last), loop_use(p, t->of.first));
+    Expr *many = tree_sub(p, loop_use(p, t->of.last), loop_use(p, t->of.first));
 
     for (int rows = t->of.most; rows > 0; rows--) {
         NodeList body = { 0 };
@@ -291,8 +291,8 @@ static void put_over_lanes(const Tiles *t, const Use *u, NodeList *to)
                     .label = u->nest->label,
                     .cond = ir_op2(p, OP_eq, many, ir_int(p, rows)) };
 
-        lower_append(p, &body, over_lanes(t, u, rows));
-        lower_append(p, to, lower_with_body(p, &is, &body));
+        tree_append(p, &body, over_lanes(t, u, rows));
+        tree_append(p, to, tree_with_body(p, &is, &body));
     }
 }
 
@@ -303,11 +303,11 @@ static Node *entry_by_entry(const Tiles *t)
     Node loop = *t->loop;
 
     for (int i = 0; i < t->rest.n; i++)
-        lower_append(t->s->p, &some, to_tile(t, t->rest.node[i], number_of(t)));
+        tree_append(t->s->p, &some, to_tile(t, t->rest.node[i], number_of(t)));
     loop.lo = loop_use(t->s->p, t->of.first);
     loop.hi = loop_use(t->s->p, t->of.last);
     body = lower_factor_in(t->s, &loop, some.node, some.n);
-    return lower_with_body(t->s->p, &loop, &body);
+    return tree_with_body(t->s->p, &loop, &body);
 }
 
 /* Entries of a tile: as many as the arrays of the iteration have room for; 0: none. */
@@ -338,11 +338,11 @@ bool lower_consume(Segments *s, const Node *n)
     for (int k = 0; k < t.nwork; k++)
         t.work[k] =
             lower_scratch(s->p, t.old[k], t.old[k]->type, t.old[k]->full[0]->size->i * t.of.most);
-    lower_append(s->p, &rest, entry_by_entry(&t));
-    lower_recompute_rows(&t.of, &rest, &body);
-    lower_append_all(s->p, &body, &rest);
+    tree_append(s->p, &rest, entry_by_entry(&t));
+    lower_recompute(&t.of, &rest, &body);
+    tree_append_all(s->p, &body, &rest);
     for (int i = 0; i < t.nuse; i++)
         (t.use[i].in_lanes ? put_in_lanes : put_over_lanes)(&t, &t.use[i], &body);
-    lower_append(s->p, &s->out, lower_with_body(s->p, &tiles, &body));
+    tree_append(s->p, &s->out, tree_with_body(s->p, &tiles, &body));
     return true;
 }

@@ -5,7 +5,7 @@
 #ifndef WEFT_EDGES_INT_H
 #define WEFT_EDGES_INT_H
 
-#include "lower/tree/tree_int.h"
+#include "lower/phase/phase_int.h"
 
 typedef struct Segments Segments; /* algebra/factor_int.h */
 
@@ -38,7 +38,7 @@ bool lower_still_read(const Kernel *, const Recomputed *);
 bool lower_is_recomputed(const Segments *, const Buf *);
 /* Elements of made rows in the body of a tile become those of an array of the tile; what computes
  * it goes to the other list. */
-void lower_recompute_rows(const TileOf *, NodeList *body, NodeList *to);
+void lower_recompute(const TileOf *, NodeList *body, NodeList *to);
 
 /* edges/sweep.c: processes the entries of a row in tiles; false: the loop does not run over the
  * entries of a row, or its sums do not belong to the row. */

@@ -86,10 +86,10 @@ static bool has_rows(const Kernel *k, Expr *count, Recomputed *m)
 static bool is_only_writer(const Kernel *k, const Node *rows, const Recomputed *m)
 {
     for (int i = 0; i < rows->nbody; i++)
-        if (rows->body[i] != m->nest && lower_touches(k->p, rows->body[i], m->buf))
+        if (rows->body[i] != m->nest && tree_touches(k->p, rows->body[i], m->buf))
             return false;
     for (int i = 0; i < k->n; i++)
-        if (i != m->sum && (i < m->sum ? lower_touches(k->p, k->phase[i], m->buf)
+        if (i != m->sum && (i < m->sum ? tree_touches(k->p, k->phase[i], m->buf)
                                        : loop_writes(k->phase[i], m->buf)))
             return false;
     return true;
@@ -125,7 +125,7 @@ static bool is_cheap(const Kernel *k, const Recomputed *m)
         if (int_mul(terms, n->hi->i, &terms))
             return false;
     for (int i = m->sum + 1; i < k->n; i++)
-        readers += lower_touches(k->p, k->phase[i], m->buf);
+        readers += tree_touches(k->p, k->phase[i], m->buf);
     return readers <= 1 || terms <= k->p->policy.recompute_terms / (readers - 1);
 }
 
@@ -176,17 +176,17 @@ Node *lower_without_recomputed(Prog *p, RecomputedList all, Node *n)
 
         changed = changed || in != n->body[i];
         if (in != NULL)
-            lower_append(p, &body, in);
+            tree_append(p, &body, in);
     }
     if (!changed)
         return n;
-    return body.n > 0 ? lower_with_body(p, n, &body) : NULL;
+    return body.n > 0 ? tree_with_body(p, n, &body) : NULL;
 }
 
 bool lower_still_read(const Kernel *k, const Recomputed *m)
 {
     for (int i = 0; i < k->n; i++)
-        if (k->phase[i] != NULL && lower_touches(k->p, k->phase[i], m->buf))
+        if (k->phase[i] != NULL && tree_touches(k->p, k->phase[i], m->buf))
             return true;
     return false;
 }
@@ -207,15 +207,13 @@ typedef struct Making {
     Expr *row;            /* that the entry reads */
 } Making;
 
-static const Node *loop_with(Node *const *n, int count, const Local *l)
+static const Node *loop_with(const NodeList *in, const Local *l)
 {
     const Node *found = NULL;
 
-    for (int i = 0; i < count && found == NULL; i++)
-        found = n[i]->kind == N_FOR && n[i]->local == l
-                    ? n[i]
-                    : loop_with(n[i]->body, n[i]->nbody, l);
-    return found;
+    for (int i = 0; i < in->n && found == NULL; i++)
+        found = tree_binder(in->node[i], l);
+    return found != NULL && found->kind == N_FOR ? found : NULL;
 }
 
 typedef struct Leaf {
@@ -229,7 +227,7 @@ static void see_leaf(Expr *e, void *ctx)
     Leaf *x = ctx;
 
     if (e->op == OP_local && e->local != x->g->t->entry &&
-        loop_with(x->g->body->node, x->g->body->n, e->local) != NULL) {
+        loop_with(x->g->body, e->local) != NULL) {
         x->column = x->inside ? NULL : (Local *)e->local;
         x->inside = true;
     }
@@ -247,7 +245,7 @@ static Leaf leaf_of(const Making *g, Expr *e)
 /* Whether the loop of the local goes over columns of the row, from the constant on. */
 static bool are_columns(const Making *g, const Local *column, int64_t constant)
 {
-    const Node *n = loop_with(g->body->node, g->body->n, column);
+    const Node *n = loop_with(g->body, column);
     int64_t width = g->m->column->hi->i;
 
     return n != NULL && n->lo->op == OP_int && n->hi->op == OP_int && n->lo->i >= 0 &&
@@ -268,15 +266,15 @@ static bool split_index(const Making *g, Expr *index, Expr **row, Expr **column)
         !are_columns(g, all.column, x.constant))
         return false;
     *row = ir_int(p, 0);
-    *column = lower_add(p, loop_use(p, all.column), ir_int(p, x.constant));
+    *column = tree_add(p, loop_use(p, all.column), ir_int(p, x.constant));
     for (int i = 0; i < x.n; i++) {
         bool own = lower_index_owner(x.leaf[i]) == g->t->entry;
 
         if (own ? has || x.times[i] != width
-                : x.times[i] % width != 0 || lower_mentions(p, x.leaf[i], g->t->entry))
+                : x.times[i] % width != 0 || tree_mentions(p, x.leaf[i], g->t->entry))
             return false;
         has = has || own;
-        *row = lower_add(p, *row, lower_mul(p, x.leaf[i], ir_int(p, x.times[i] / width)));
+        *row = tree_add(p, *row, tree_mul(p, x.leaf[i], ir_int(p, x.times[i] / width)));
     }
     return has;
 }
@@ -284,7 +282,7 @@ static bool split_index(const Making *g, Expr *index, Expr **row, Expr **column)
 static Expr *work_cell(const Making *g, Expr *row, Expr *column, int lanes)
 {
     Prog *p = g->t->s->p;
-    Expr *at = lower_add(p, lower_mul(p, row, g->m->column->hi), column);
+    Expr *at = tree_add(p, tree_mul(p, row, g->m->column->hi), column);
 
     return loop_cell(p, g->work, &at, 1, lanes);
 }
@@ -301,7 +299,7 @@ static Expr *in_work(Prog *p, Expr *e, void *ctx)
     g->row = row;
     if (g->work == NULL)
         g->work = lower_scratch(p, g->m->buf, g->m->buf->type, g->m->column->hi->i * g->t->most);
-    return work_cell(g, lower_sub(p, loop_use(p, g->t->entry), loop_use(p, g->t->first)), column,
+    return work_cell(g, tree_sub(p, loop_use(p, g->t->entry), loop_use(p, g->t->first)), column,
                      e->k);
 }
 
@@ -315,7 +313,7 @@ static Expr *at_nth(Prog *p, Expr *e, void *ctx)
     const Nth *x = ctx;
 
     return e->op == OP_local && e->local == x->t->entry
-               ? lower_add(p, loop_use(p, x->t->first), ir_int(p, x->number))
+               ? tree_add(p, loop_use(p, x->t->first), ir_int(p, x->number))
                : e;
 }
 
@@ -334,10 +332,10 @@ static Node *sum_of(const Making *g, const Node *n, const NodeList *sums)
     NodeList body = { 0 };
 
     if (n->body[0]->kind == N_FOR && n->body[0]->body[0]->kind == N_FOR) {
-        lower_append(g->t->s->p, &body, sum_of(g, n->body[0], sums));
-        return lower_with_body(g->t->s->p, n, &body);
+        tree_append(g->t->s->p, &body, sum_of(g, n->body[0], sums));
+        return tree_with_body(g->t->s->p, n, &body);
     }
-    return lower_with_body(g->t->s->p, n, sums);
+    return tree_with_body(g->t->s->p, n, sums);
 }
 
 static Node *store(const Making *g, AssignOp op, Expr *out, Expr *value)
@@ -369,35 +367,35 @@ static Node *rows_of(const Making *g, int rows)
         Local *l = loop_local(p, NULL, g->m->buf->type, v.lanes);
         Node *add = store(g, A_ADD, loop_use(p, l), v.body[0]->value);
 
-        lower_append(p, &body,
+        tree_append(p, &body,
                      loop_node(p, &(Node){ .kind = N_LET,
                                            .label = g->m->nest->label,
                                            .local = l,
                                            .value = g->m->begin }));
-        lower_append(p, &sums,
+        tree_append(p, &sums,
                      loop_replace(p, add, g->m->row, row_of(g, r)));
-        lower_append(p, &after,
+        tree_append(p, &after,
                      store(g, A_SET, work_cell(g, ir_int(p, r), column, 1), loop_use(p, l)));
     }
-    lower_append(p, &body, sum_of(g, g->m->nest, &sums));
+    tree_append(p, &body, sum_of(g, g->m->nest, &sums));
     for (int r = 0; r < rows; r++)
-        lower_append(p, &body, after.node[r]);
+        tree_append(p, &body, after.node[r]);
     v.regs = registers_of(g, rows);
-    return loop_fresh(p, lower_with_body(p, &v, &body));
+    return loop_fresh(p, tree_with_body(p, &v, &body));
 }
 
 /* All rows of a tile: as many as it has entries, which are known only when it runs. */
 static void put_rows(const Making *g, NodeList *to)
 {
     Prog *p = g->t->s->p;
-    Expr *many = lower_sub(p, loop_use(p, g->t->last), loop_use(p, g->t->first));
+    Expr *many = tree_sub(p, loop_use(p, g->t->last), loop_use(p, g->t->first));
 
     for (int rows = g->t->most; rows > 0; rows--) {
         NodeList body = { 0 };
 
-        lower_append(p, &body, rows_of(g, rows));
-        lower_append(p, to,
-                     lower_with_body(p,
+        tree_append(p, &body, rows_of(g, rows));
+        tree_append(p, to,
+                     tree_with_body(p,
                                      &(Node){ .kind = N_IF,
                                               .label = g->m->nest->label,
                                               .cond = ir_op2(p, OP_eq, many, ir_int(p, rows)) },
@@ -405,7 +403,7 @@ static void put_rows(const Making *g, NodeList *to)
     }
 }
 
-void lower_recompute_rows(const TileOf *t, NodeList *body, NodeList *to)
+void lower_recompute(const TileOf *t, NodeList *body, NodeList *to)
 {
     for (int i = 0; i < t->s->made.n; i++) {
         Making g = { .t = t, .m = &t->s->made.made[i], .body = body };

@@ -34,10 +34,10 @@ static bool is_swept(const Sweep *w, const Path *path)
     Prog *p = w->s->p;
     const Node *in = path->loop;
 
-    if (lower_mentions(p, in->lo, w->loop->local) || lower_mentions(p, in->hi, w->loop->local))
+    if (tree_mentions(p, in->lo, w->loop->local) || tree_mentions(p, in->hi, w->loop->local))
         return false;
     for (int i = 0; i < path->f.n; i++)
-        if (!path->f.sum[i].moves || lower_mentions(p, path->f.sum[i].cell, w->loop->local) ||
+        if (!path->f.sum[i].moves || tree_mentions(p, path->f.sum[i].cell, w->loop->local) ||
             !lower_is_bound_inside(p, w->s->binders, path->f.sum[i].cell))
             return false;
     return path->f.n > 0;
@@ -143,8 +143,8 @@ static void join(Sweep *w, Group *g, Path *path)
 static Expr *work_cell(Sweep *w, int value)
 {
     Prog *p = w->s->p;
-    Expr *at = lower_add(p, ir_int(p, (int64_t)value * w->most),
-                         lower_sub(p, loop_use(p, w->entry), loop_use(p, w->first)));
+    Expr *at = tree_add(p, ir_int(p, (int64_t)value * w->most),
+                         tree_sub(p, loop_use(p, w->entry), loop_use(p, w->first)));
 
     return loop_cell(p, w->work, &at, 1, 1);
 }
@@ -154,7 +154,7 @@ static Expr *fixed(void *ctx, Expr *e)
 {
     Sweep *w = ((Group *)ctx)->sweep;
     Prog *p = w->s->p;
-    bool moves = lower_mentions(p, e, w->entry);
+    bool moves = tree_mentions(p, e, w->entry);
     Expr **known = ir_memo(p, moves ? &w->at : &w->once, e);
 
     if (e->nargs == 0 || (moves && e->op == OP_cell))
@@ -198,15 +198,15 @@ static void put_hints(Sweep *w, const Path *path, NodeList *to)
     w->hinted = path->moving;
     if (start == NULL || start->of == NULL || start->of_k >= 0 || start->kind == B_CONST)
         return;
-    far = lower_add(p, loop_use(p, w->entry),
-                    lower_sub(p, loop_use(p, w->last), loop_use(p, w->first)));
-    end = lower_sub(p, lower_count(p, start->of), ir_int(p, 1));
+    far = tree_add(p, loop_use(p, w->entry),
+                    tree_sub(p, loop_use(p, w->last), loop_use(p, w->first)));
+    end = tree_sub(p, tree_count(p, start->of), ir_int(p, 1));
     l.entry = ir_op2(p, OP_min, far, end);
     for (int i = 0; i < path->nmoving; i++) {
         Expr *cell = path->moving[i], **asked, *at;
         Memo memo = { 0 };
 
-        if (cell->op != OP_cell || !lower_mentions(p, cell, w->entry) ||
+        if (cell->op != OP_cell || !tree_mentions(p, cell, w->entry) ||
             lower_is_recomputed(w->s, cell->buf))
             continue;
         asked = ir_memo(p, &w->asked, cell);
@@ -214,7 +214,7 @@ static void put_hints(Sweep *w, const Path *path, NodeList *to)
             continue;
         *asked = cell;
         at = ir_rewrite(p, cell->arg[0], later, &l, &memo);
-        lower_append(p, to,
+        tree_append(p, to,
                      loop_node(p, &(Node){ .kind = N_AHEAD,
                                            .far = true,
                                            .label = w->loop->label,
@@ -229,7 +229,7 @@ static int registers_of(const Sweep *w, const Group *g)
     int fit = w->s->p->policy.sweep_sums / g->parts;
     int64_t turns = (int64_t)lower_factor_turns(w->s, n);
 
-    return lower_power_below(turns < fit ? turns : fit);
+    return tree_power_below(turns < fit ? turns : fit);
 }
 
 /* One loop in lanes: registers, the entries of the tile, and then the sums. */
@@ -261,15 +261,15 @@ static void put_group(Sweep *w, Group *g)
             lower_factor_store(g, &sums, sum, *reg, sum->value);
         }
     }
-    lower_append_all(p, &inner, &sums);
+    tree_append_all(p, &inner, &sums);
     entries.lo = loop_use(p, w->first);
     entries.hi = loop_use(p, w->last);
-    lower_append(p, &body, lower_with_body(p, &entries, &inner));
-    lower_append_all(p, &body, &g->after);
+    tree_append(p, &body, tree_with_body(p, &entries, &inner));
+    tree_append_all(p, &body, &g->after);
     loop.how = FOR_VECTOR;
     loop.lanes = g->lanes;
     loop.regs = registers_of(w, g);
-    lower_append(p, &w->body, lower_with_body(p, &loop, &body));
+    tree_append(p, &w->body, tree_with_body(p, &loop, &body));
 }
 
 /* Whether each group can run in lanes; those of a group are side by side in *list. */
@@ -315,7 +315,7 @@ static void put_values(Sweep *w, NodeList *to)
         return;
     w->work->full[0] = ir_dense(p, ir_int(p, (int64_t)w->nvalue * w->most));
     for (int i = 0; i < w->nvalue; i++)
-        lower_append(p, &body,
+        tree_append(p, &body,
                      loop_node(p, &(Node){ .kind = N_STORE,
                                            .label = w->loop->label,
                                            .op = A_SET,
@@ -323,7 +323,7 @@ static void put_values(Sweep *w, NodeList *to)
                                            .value = w->value[i] }));
     entries.lo = loop_use(p, w->first);
     entries.hi = loop_use(p, w->last);
-    lower_append(p, to, lower_with_body(p, &entries, &body));
+    tree_append(p, to, tree_with_body(p, &entries, &body));
 }
 
 static Local *put_number(Segments *s, const Node *loop, NodeList *to, const char *name,
@@ -331,7 +331,7 @@ static Local *put_number(Segments *s, const Node *loop, NodeList *to, const char
 {
     Local *l = loop_local(s->p, name, T_i64, 1);
 
-    lower_append(s->p, to,
+    tree_append(s->p, to,
                  loop_node(s->p, &(Node){ .kind = N_LET,
                                           .label = loop->label,
                                           .local = l,
@@ -343,26 +343,26 @@ static Local *put_number(Segments *s, const Node *loop, NodeList *to, const char
 static Expr *begin_of(Segments *s, const Node *loop, Expr *tile, Local *count, Local *tiles)
 {
     Prog *p = s->p;
-    Expr *before = ir_op2(p, OP_div, lower_mul(p, loop_use(p, count), tile), loop_use(p, tiles));
+    Expr *before = ir_op2(p, OP_div, tree_mul(p, loop_use(p, count), tile), loop_use(p, tiles));
 
-    return lower_add(p, loop->lo, before);
+    return tree_add(p, loop->lo, before);
 }
 
 Node lower_open_tiles(Segments *s, const Node *loop, int most, NodeList *body, Local **first,
                       Local **last)
 {
     Prog *p = s->p;
-    Local *count = put_number(s, loop, &s->out, "count", lower_sub(p, loop->hi, loop->lo));
+    Local *count = put_number(s, loop, &s->out, "count", tree_sub(p, loop->hi, loop->lo));
     Local *many = put_number(s, loop, &s->out, "tiles",
                              ir_op2(p, OP_div,
-                                    lower_add(p, loop_use(p, count), ir_int(p, most - 1)),
+                                    tree_add(p, loop_use(p, count), ir_int(p, most - 1)),
                                     ir_int(p, most)));
     Local *number = loop_local(p, "tile", T_i64, 1);
     Expr *tile = loop_use(p, number);
 
     *first = put_number(s, loop, body, "first", begin_of(s, loop, tile, count, many));
     *last = put_number(s, loop, body, "last",
-                       begin_of(s, loop, lower_add(p, tile, ir_int(p, 1)), count, many));
+                       begin_of(s, loop, tree_add(p, tile, ir_int(p, 1)), count, many));
     return (Node){ .kind = N_FOR,
                    .label = loop->label,
                    .local = number,
@@ -379,11 +379,11 @@ static void put_tiles(Sweep *w, const Group *group, int n)
 
     for (int i = 0; i < n; i++)
         put_group(w, (Group *)&group[i]);
-    lower_append_all(p, &w->s->out, &w->before);
+    tree_append_all(p, &w->s->out, &w->before);
     put_values(w, &body);
-    lower_recompute_rows(&(TileOf){ w->s, w->entry, w->first, w->last, w->most }, &w->body, &body);
-    lower_append_all(p, &body, &w->body);
-    lower_append(p, &w->s->out, lower_with_body(p, &tiles, &body));
+    lower_recompute(&(TileOf){ w->s, w->entry, w->first, w->last, w->most }, &w->body, &body);
+    tree_append_all(p, &body, &w->body);
+    tree_append(p, &w->s->out, tree_with_body(p, &tiles, &body));
 }
 
 /* By tiles of so many entries; false: it is no such loop, or has too many values an entry. */

@@ -75,9 +75,9 @@ static bool is_over_entries(const Inside *s, const Node *loop, Expr *extent)
     Expr *lo = loop->lo;
 
     return lo->op == OP_cell && lo->buf->of != NULL && lo->buf->of_k == -1 && lo->buf->nfull == 0 &&
-           loop->hi == lower_first(s->p, lo->buf->of,
-                                   lower_add(s->p, lo->arg[0], ir_int(s->p, 1))) &&
-           lower_count(s->p, lo->buf->of) == extent;
+           loop->hi == tree_first(s->p, lo->buf->of,
+                                   tree_add(s->p, lo->arg[0], ir_int(s->p, 1))) &&
+           tree_count(s->p, lo->buf->of) == extent;
 }
 
 typedef struct Known {
@@ -146,7 +146,7 @@ static Expr *split_off(Prog *p, Expr *e, Expr *extent, Expr **rest)
             return *rest = e->arg[1 - i], above;
         above = split_off(p, e->arg[i], extent, rest);
         if (above != NULL)
-            return *rest = lower_add(p, *rest, e->arg[1 - i]), above;
+            return *rest = tree_add(p, *rest, e->arg[1 - i]), above;
     }
     return NULL;
 }
@@ -212,7 +212,7 @@ static bool is_inside(const Inside *s, Expr *v, Expr *extent)
         v->buf->kind == B_CONST || (v->buf->of->flags & AX_PADDED))
         return false;
     if (v->buf->of->from != NULL && v->buf->of->from_k == FROM_ROWS)
-        return extent == lower_count(s->p, v->buf->of->parent); /* a part, of those there are */
+        return extent == tree_count(s->p, v->buf->of->parent); /* a part, of those there are */
     c = &v->buf->of->coord[v->buf->of_k];
     return c->bound != NULL && c->bound == extent;
 }
@@ -293,8 +293,8 @@ static bool is_moved(Prog *p, Expr *e, Local *l)
                (e->arg[0]->op == OP_int && e->arg[0]->i != 0 && is_moved(p, e->arg[1], l));
     if (e->op != OP_add)
         return e == loop_use(p, l);
-    return lower_mentions(p, e->arg[0], l) ? is_moved(p, e->arg[0], l) &&
-                                                 !lower_mentions(p, e->arg[1], l)
+    return tree_mentions(p, e->arg[0], l) ? is_moved(p, e->arg[0], l) &&
+                                                 !tree_mentions(p, e->arg[1], l)
                                            : is_moved(p, e->arg[1], l);
 }
 
@@ -304,7 +304,7 @@ int lower_dim_of(Prog *p, const Node *phase, Expr *cell, Local *l)
     int n = dims_of(&(Inside){ p, phase, NULL }, cell, index), found = -1;
 
     for (int d = 0; d < n; d++) {
-        if (!lower_mentions(p, index[d], l))
+        if (!tree_mentions(p, index[d], l))
             continue;
         if (found >= 0 || !is_moved(p, index[d], l))
             return -1;
@@ -334,7 +334,7 @@ static void see_unsure(Expr *e, void *ctx)
     if (at != NULL && at->op == OP_add && at->arg[1]->op == OP_int && at->arg[1]->i == 1)
         at = at->arg[0];
     if ((at != NULL && (e->buf->of == NULL || e->buf->of_k != -1 || e->buf->nfull > 0 ||
-                        !is_inside(&s->in, at, lower_count(s->in.p, e->buf->of->parent)))) ||
+                        !is_inside(&s->in, at, tree_count(s->in.p, e->buf->of->parent)))) ||
         (e->op == OP_local && !is_loop_variable(&s->in, e)) || e->op == OP_find ||
         e->op == OP_above || e->op == OP_div || e->op == OP_mod)
         s->sure = false;

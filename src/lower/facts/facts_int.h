@@ -6,7 +6,7 @@
 #ifndef WEFT_LOWER_FACTS_INT_H
 #define WEFT_LOWER_FACTS_INT_H
 
-#include "lower/tree/tree_int.h"
+#include "lower/phase/phase_int.h"
 
 /* facts/range.c: what the loops, lets and sizes around a condition say of it. */
 typedef struct Ranges {

@@ -46,7 +46,7 @@ Expr *lower_row_index(Prog *p, Expr *index, const Node *rows, LoopIndex *x)
             }
         }
     for (int i = 0; i < x->n; i++)
-        if (lower_mentions(p, x->leaf[i], rows->local))
+        if (tree_mentions(p, x->leaf[i], rows->local))
             return NULL;
     return name;
 }
@@ -76,11 +76,11 @@ int64_t lower_own_width(Prog *p, const Node *rows, const Around *around, const E
 
 Expr *lower_index(Prog *p, const LoopIndex *x, Expr *local)
 {
-    Expr *at = lower_mul(p, local, ir_int(p, x->stride));
+    Expr *at = tree_mul(p, local, ir_int(p, x->stride));
 
     for (int i = 0; i < x->n; i++)
-        at = lower_add(p, at, lower_mul(p, x->leaf[i], ir_int(p, x->times[i])));
-    return lower_add(p, at, ir_int(p, x->constant));
+        at = tree_add(p, at, tree_mul(p, x->leaf[i], ir_int(p, x->times[i])));
+    return tree_add(p, at, ir_int(p, x->constant));
 }
 
 int64_t lower_slot_bytes(const Buf *b, int slot)

@@ -104,7 +104,7 @@ static void find_stores(Block *b)
             Store *s = &b->store[b->number[i] = n++];
 
             *s = (Store){ .node = b->body[i], .at = i, .same = b->n, .other = b->n };
-            s->base = lower_split_index(b->body[i]->out->arg[0], &s->constant);
+            s->base = tree_split_index(b->body[i]->out->arg[0], &s->constant);
         }
     for (int i = b->n - 1; i >= 0; i--) {
         if (can_begin(b->body[i]))
@@ -150,9 +150,9 @@ static Node *block(Prog *p, const Node *phase, Invariants *kept, const Node *n)
     find_stores(&b);
     for (int i = 0; i < n->nbody; i++)
         if (!can_begin(n->body[i]))
-            lower_append(p, &body, block(p, phase, kept, n->body[i]));
+            tree_append(p, &body, block(p, phase, kept, n->body[i]));
         else if (!b.done[i])
-            lower_append(p, &body, join_from(&b, i));
+            tree_append(p, &body, join_from(&b, i));
     c.body = body.node;
     c.nbody = body.n;
     return loop_node(p, &c);

@@ -51,7 +51,7 @@ static bool is_own(Prog *p, Expr *index, Local *l)
     bool own = false;
     LoopIndex x;
 
-    if (!lower_mentions(p, index, l))
+    if (!tree_mentions(p, index, l))
         return false;
     if (loop_index(index, l, &x))
         return x.stride != 0;
@@ -264,8 +264,8 @@ typedef struct Run { /* stores that follow each other: errors first, as elements
 
 static void flush(Sums *s, Run *run, NodeList *to)
 {
-    lower_append_all(s->k->p, to, &run->err);
-    lower_append_all(s->k->p, to, &run->sum);
+    tree_append_all(s->k->p, to, &run->err);
+    tree_append_all(s->k->p, to, &run->sum);
     *run = (Run){ { 0 }, { 0 } };
 }
 
@@ -299,14 +299,14 @@ static void add_store(Sums *s, Run *run, const Node *n, Expr *err)
     Expr *more = carried(s, n->value), *less = lost(p, n->out, n->value);
 
     if (n->op == A_SET) { /* the sum of a part: nothing is added to it */
-        lower_append(p, &run->err, store(p, n->label, A_SET, err, more));
-        lower_append(p, &run->sum, loop_node(p, n));
+        tree_append(p, &run->err, store(p, n->label, A_SET, err, more));
+        tree_append(p, &run->sum, loop_node(p, n));
         return;
     }
     if (more != NULL)
         less = ir_op2(p, OP_add, more, less);
-    lower_append(p, &run->err, store(p, n->label, A_ADD, err, less));
-    lower_append(p, &run->sum,
+    tree_append(p, &run->err, store(p, n->label, A_ADD, err, less));
+    tree_append(p, &run->sum,
                  store(p, n->label, A_SET, n->out, ir_op2(p, OP_add, n->out, n->value)));
 }
 
@@ -329,7 +329,7 @@ static void put_lets(Sums *s, const Node *n, NodeList *to)
     Expr *first = err != NULL ? carried(s, n->value) : NULL;
 
     if (err != NULL)
-        lower_append(p, to,
+        tree_append(p, to,
                      loop_node(p, &(Node){ .kind = N_LET,
                                            .label = n->label,
                                            .local = (Local *)err->local,
@@ -346,8 +346,8 @@ static void put_ends(Sums *s, Node *const *before, int n, const Node *loop, Node
 
         if (err == NULL || !loop_assigns(loop, reg->local) || carried(s, reg) != NULL)
             continue;
-        lower_append(p, to, store(p, before[i]->label, A_ADD, reg, err));
-        lower_append(p, to, store(p, before[i]->label, A_SET, err, ir_real(p, 0.0)));
+        tree_append(p, to, store(p, before[i]->label, A_ADD, reg, err));
+        tree_append(p, to, store(p, before[i]->label, A_SET, err, ir_real(p, 0.0)));
     }
 }
 
@@ -365,11 +365,11 @@ static Node *everywhere(const Sums *s, const Added *a, bool add)
     Node *phase, *lanes;
 
     for (int d = 0; d < n; d++)
-        all = lower_mul(p, all, lower_dim_extent(p, a->buf, dim[d]));
-    lower_append(p, &body,
+        all = tree_mul(p, all, lower_dim_extent(p, a->buf, dim[d]));
+    tree_append(p, &body,
                  add ? store(p, a->err->name, A_ADD, out, err)
                      : store(p, a->err->name, A_SET, err, ir_real(p, 0.0)));
-    phase = lower_with_body(p,
+    phase = tree_with_body(p,
                             &(Node){ .kind = N_FOR,
                                      .how = loop_is_work(a->buf) ? FOR_SERIAL : FOR_PARALLEL,
                                      .label = a->err->name,
@@ -391,7 +391,7 @@ static void put_work(Sums *s, const Node *loop, const Nest *nest, bool add, Node
         for (const Nest *n = nest; n != NULL && outermost; n = n->outer)
             outermost = !goes_on(n->loop, b);
         if (outermost)
-            lower_append(s->k->p, to, everywhere(s, &s->added[i], add));
+            tree_append(s->k->p, to, everywhere(s, &s->added[i], add));
     }
 }
 
@@ -411,7 +411,7 @@ static NodeList rewrite_list(Sums *s, const Node *n, const Nest *nest, int open,
             continue;
         }
         put_work(s, b, nest, false, &out);
-        lower_append(s->k->p, &out, rewrite(s, b, nest, open, vectors));
+        tree_append(s->k->p, &out, rewrite(s, b, nest, open, vectors));
         put_work(s, b, nest, true, &out);
         put_lets(s, b, &out);
         put_ends(s, n->body, i, b, &out);
@@ -427,7 +427,7 @@ static Node *rewrite(Sums *s, const Node *n, const Nest *outer, int open, int ve
     NodeList body = rewrite_list(s, n, nest, open + is_open(n),
                                  vectors + (n->kind == N_FOR && n->lanes > 1));
 
-    return lower_with_body(s->k->p, n, &body);
+    return tree_with_body(s->k->p, n, &body);
 }
 
 static bool has_phases(const Added *a)
@@ -446,13 +446,13 @@ static void compensate(Sums *s, Node *phase, NodeList *out)
         Added *a = &s->added[i];
 
         if (has_phases(a) && !(a->part && a->begun))
-            lower_append(p, out, everywhere(s, a, false));
+            tree_append(p, out, everywhere(s, a, false));
         a->begun = a->begun || a->here;
     }
-    lower_append(p, out, rewrite(s, phase, NULL, 0, 0));
+    tree_append(p, out, rewrite(s, phase, NULL, 0, 0));
     for (int i = 0; i < s->n; i++)
         if (has_phases(&s->added[i]) && !s->added[i].part)
-            lower_append(p, out, everywhere(s, &s->added[i], true));
+            tree_append(p, out, everywhere(s, &s->added[i], true));
 }
 
 void lower_compensate(Kernel *k, const VectorUnit *unit)
@@ -472,7 +472,7 @@ void lower_compensate(Kernel *k, const VectorUnit *unit)
         if (loop_builds(k->phase[i]) == NULL)
             compensate(&s, k->phase[i], &out);
         else
-            lower_append(p, &out, k->phase[i]);
+            tree_append(p, &out, k->phase[i]);
     k->phase = out.node;
     k->n = out.n;
     k->cap = out.cap;

@@ -115,7 +115,7 @@ static void meet_fixed(Share *s, Expr *e)
     if (*seen != NULL)
         return;
     *seen = e;
-    if (!lower_uses(s->p, e, s->var, &s->uses) && is_heavy(e) && is_kept(s, e)) {
+    if (!tree_uses(s->p, e, s->var, &s->uses) && is_heavy(e) && is_kept(s, e)) {
         s->fixed = arena_grow(s->p->arena, s->fixed, s->nfixed, &s->cap, sizeof *s->fixed);
         s->fixed[s->nfixed++] = e;
         return;
@@ -222,7 +222,7 @@ static void add_let(Share *s, Expr *e)
     Named *n = arena_alloc(s->p->arena, sizeof *n);
     Expr *value = unfolded(s, renamed(s, e));
 
-    lower_append(
+    tree_append(
         s->p, &s->out,
         loop_node(s->p, &(Node){ .kind = N_LET, .label = s->label, .local = l, .value = value }));
     *n = (Named){ e, loop_use(s->p, l), s->named };
@@ -305,23 +305,23 @@ static void add_loop(Share *outer, const Node *n)
     for (int i = 0; i < s.nfixed; i++)
         if (renamed(&s, s.fixed[i])->op != OP_local)
             add_let(&s, s.fixed[i]);
-    lower_append(s.p, &s.out, share_body(&s, renamed_node(&s, n)));
+    tree_append(s.p, &s.out, share_body(&s, renamed_node(&s, n)));
     if (s.out.n == 1 || runs) {
         for (int i = 0; i < s.out.n; i++)
-            lower_append(s.p, &outer->out, s.out.node[i]);
+            tree_append(s.p, &outer->out, s.out.node[i]);
         return;
     }
     branch.cond = ir_op2(s.p, OP_lt, renamed(outer, n->lo), renamed(outer, n->hi));
     branch.body = s.out.node;
     branch.nbody = s.out.n;
-    lower_append(s.p, &outer->out, loop_node(s.p, &branch));
+    tree_append(s.p, &outer->out, loop_node(s.p, &branch));
 }
 
 static void add_node(Share *s, const Node *n)
 {
     Node *c = unfolded_node(s, renamed_node(s, n));
 
-    lower_append(s->p, &s->out, share_body(s, c));
+    tree_append(s->p, &s->out, share_body(s, c));
 }
 
 static NodeList share_list(Share *s, Node *const *n, int count)
@@ -358,7 +358,7 @@ static bool never_runs(const Node *n)
 static void drop_unused(Prog *p, Node *n, LocalSet *used, Memo *met)
 {
     Expr **slot[LIMIT_SLOTS];
-    int keep = n->nbody, k = lower_slots(n, slot);
+    int keep = n->nbody, k = tree_slots(n, slot);
     Node **body = arena_copy(p->arena, n->body, (size_t)n->nbody * sizeof *body);
 
     for (int i = n->nbody - 1; i >= 0; i--) {

@@ -341,7 +341,7 @@ static Expr *add_let(Unfold *u, NodeList *out, Type t, Expr *value)
     int lanes = is_in_lanes(u, value) ? u->in->lanes : 1;
     Local *l = loop_local(u->p, NULL, t, lanes);
 
-    lower_append(
+    tree_append(
         u->p, out,
         loop_node(u->p,
                   &(Node){ .kind = N_LET, .label = u->in->label, .local = l, .value = value }));
@@ -364,13 +364,13 @@ static Expr *add_name(Unfold *u, NodeList *out, Expr *of, Expr *value)
 
 static void add_branch(Unfold *u, NodeList *out, Expr *cond, NodeList *body, Expr *to, Expr *value)
 {
-    lower_append(u->p, body,
+    tree_append(u->p, body,
                  loop_node(u->p, &(Node){ .kind = N_STORE,
                                           .label = u->in->label,
                                           .op = A_SET,
                                           .out = to,
                                           .value = value }));
-    lower_append(u->p, out,
+    tree_append(u->p, out,
                  loop_node(u->p, &(Node){ .kind = N_IF,
                                           .label = u->in->label,
                                           .cond = cond,

@@ -126,8 +126,8 @@ static bool may_share(const Within *w, const User *u, Expr *out)
     for (int d = 0; d < n; d++) {
         Expr *extent = lower_dim_extent(p, out->buf, dim[d]);
 
-        if (lower_mentions(p, out->arg[d], u->row->local) ||
-            lower_mentions(p, out->arg[d], u->entry->local) || extent->op != OP_int ||
+        if (tree_mentions(p, out->arg[d], u->row->local) ||
+            tree_mentions(p, out->arg[d], u->entry->local) || extent->op != OP_int ||
             int_mul(all, extent->i, &all) || all > p->policy.shared)
             return false;
     }
@@ -231,7 +231,7 @@ static int users_of(const Within *w, int *out)
         while (at > 0 && out[at - 1] > phase)
             at--;
         if ((at > 0 && out[at - 1] == phase) || w->k->phase[phase] == NULL ||
-            !lower_touches(w->k->p, w->k->phase[phase], w->buf))
+            !tree_touches(w->k->p, w->k->phase[phase], w->buf))
             continue;
         for (int k = n++; k > at; k--)
             out[k] = out[k - 1];
@@ -286,12 +286,12 @@ static Node *begin_row(const Within *w)
     Node loop = { .kind = N_FOR, .label = label, .local = x, .lo = ir_int(p, 0) };
 
     loop.hi = ir_int(p, w->width);
-    lower_append(p, &body, loop_node(p, &(Node){ .kind = N_STORE,
+    tree_append(p, &body, loop_node(p, &(Node){ .kind = N_STORE,
                                                  .label = label,
                                                  .op = A_SET,
                                                  .out = loop_cell(p, w->work, &at, 1, 1),
                                                  .value = w->buf->init }));
-    return lower_with_body(p, &loop, &body);
+    return tree_with_body(p, &loop, &body);
 }
 
 /* What another phase does for an entry, as a part of the first. */
@@ -314,10 +314,10 @@ static Node *use_row(const Within *w, const User *u, Node *sum)
         NodeList body = { 0 };
         Node loop = *u->loop[i];
 
-        lower_append(p, &body, sum);
+        tree_append(p, &body, sum);
         loop.how = FOR_SERIAL;
         loop.why = NULL;
-        sum = lower_with_body(p, &loop, &body);
+        sum = tree_with_body(p, &loop, &body);
     }
     return moved(w, sum, u->row->local, u->entry->local);
 }
@@ -331,19 +331,19 @@ static Node *fused(Within *w)
     Node phase = *first_of(w);
 
     w->work = lower_scratch(p, w->buf, w->buf->type, w->width);
-    lower_append(p, &body, begin_row(w));
+    tree_append(p, &body, begin_row(w));
     for (int i = 0; i < w->nmake; i++) {
         const Node *make = w->k->phase[w->make[i]], *entries = make->body[0];
 
         for (int k = 0; k < entries->nbody; k++)
-            lower_append(p, &body, moved(w, entries->body[k], make->local, entries->local));
+            tree_append(p, &body, moved(w, entries->body[k], make->local, entries->local));
     }
     for (int i = 0; i < w->n; i++)
         for (int k = 0; k < w->user[i].inner->nbody; k++)
-            lower_append(p, &body, use_row(w, &w->user[i], w->user[i].inner->body[k]));
-    lower_append(p, &all, lower_with_body(p, phase.body[0], &body));
+            tree_append(p, &body, use_row(w, &w->user[i], w->user[i].inner->body[k]));
+    tree_append(p, &all, tree_with_body(p, phase.body[0], &body));
     phase.how = w->shared ? FOR_SERIAL : FOR_PARALLEL;
-    return lower_with_body(p, &phase, &all);
+    return tree_with_body(p, &phase, &all);
 }
 
 static void use_within(Kernel *k, Phases *all, Buf *b)

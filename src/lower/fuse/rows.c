@@ -64,7 +64,7 @@ static void see_rows(Look *l, const Node *n, const Around *outer)
     Node copy = *n;
     Expr **slot[LIMIT_SLOTS];
     Memo met = { 0 };
-    int count = lower_slots(&copy, slot);
+    int count = tree_slots(&copy, slot);
 
     l->around = n->kind == N_FOR ? &here : outer;
     for (int i = 0; i < count; i++)
@@ -149,10 +149,10 @@ static void meet(Meet *m, int a, int b, int as)
     else
         first = loop_replace(p, first, first->local, loop_use(p, then->local));
     for (int i = 0; i < first->nbody; i++)
-        lower_append(p, &body, first->body[i]);
+        tree_append(p, &body, first->body[i]);
     for (int i = 0; i < then->nbody; i++)
-        lower_append(p, &body, then->body[i]);
-    n = lower_with_body(p, range, &body);
+        tree_append(p, &body, then->body[i]);
+    n = tree_with_body(p, range, &body);
     n->parts = first->parts != NULL ? first->parts : then->parts;
     m->k->phase[b] = n;
     m->touches[b] = lower_touch_both(p, &m->touches[a], &m->touches[b]);
@@ -375,14 +375,14 @@ static void join_writer(Meet *m, const Users *from, int b)
 
         first = loop_replace(p, first, first->local, loop_use(p, then->local));
         for (int k = 0; k < first->nbody; k++)
-            lower_append(p, &body, first->body[k]);
+            tree_append(p, &body, first->body[k]);
         then->parts = first->parts != NULL ? first->parts : then->parts;
         m->k->phase[a] = NULL;
         m->now[a] = b;
     }
     for (int k = 0; k < then->nbody; k++)
-        lower_append(p, &body, then->body[k]);
-    m->k->phase[b] = lower_with_body(p, then, &body);
+        tree_append(p, &body, then->body[k]);
+    m->k->phase[b] = tree_with_body(p, then, &body);
     m->width[b] = NULL;
 }
 

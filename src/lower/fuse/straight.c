@@ -5,7 +5,7 @@
  * shared values are computed once.  Legal when each iteration touches only its own elements of
  * every array that one of the phases writes: those of row b, b * width + k with 0 <= k < width.
  * Needs flat loops. */
-#include "lower/tree/tree_int.h"
+#include "lower/phase/phase_int.h"
 
 typedef struct Cells { /* elements */
     Expr **cell;
@@ -75,7 +75,7 @@ static bool write_out(Prog *p, Node *n, NodeList *out)
         Node c = *n;
 
         c.out = ir_simplify(p, n->out, &memo);
-        lower_append(p, out, loop_node(p, &c));
+        tree_append(p, out, loop_node(p, &c));
         return out->n <= p->policy.first_values;
     }
     if (n->kind != N_FOR || n->lo->op != OP_int || n->hi->op != OP_int)
@@ -107,10 +107,10 @@ static bool set_part(Prog *p, Node *phase, Part *part)
         if (!known) {
             straight = is_straight(phase->body[i]);
             first = (NodeList){ 0 };
-            lower_append(p, &first, phase->body[i]);
+            tree_append(p, &first, phase->body[i]);
         }
         for (int k = 0; k < first.n; k++)
-            lower_append(p, &part->body, first.node[k]);
+            tree_append(p, &part->body, first.node[k]);
         part->first = part->first && known;
     }
     part->first = part->first && part->body.n > 0;
@@ -120,12 +120,12 @@ static bool set_part(Prog *p, Node *phase, Part *part)
 /* The part's body over the variable of the group's first, with lets of its own. */
 static void rename_part(Group *g, Part *part)
 {
-    Node *n = loop_fresh(g->p, lower_with_body(g->p, part->phase, &part->body));
+    Node *n = loop_fresh(g->p, tree_with_body(g->p, part->phase, &part->body));
 
     n = loop_replace(g->p, n, n->local, loop_use(g->p, g->part[0].phase->local));
     part->body = (NodeList){ 0 };
     for (int i = 0; i < n->nbody; i++)
-        lower_append(g->p, &part->body, n->body[i]);
+        tree_append(g->p, &part->body, n->body[i]);
 }
 
 /* The width of rows, when the index is that of an element of row `row`; or NULL. */
@@ -366,7 +366,7 @@ static NodeList without_needless(Group *g, const NodeList *body)
     }
     for (int i = 0; i < body->n; i++)
         if (!needless[i])
-            lower_append(g->p, &out, body->node[i]);
+            tree_append(g->p, &out, body->node[i]);
     return out;
 }
 
@@ -388,20 +388,20 @@ static void close_group(Group *g, NodeList *out)
         const Part *part = &g->part[i];
 
         if (part->first && !is_wanted(g, part)) {
-            lower_append(g->p, out, part->phase);
+            tree_append(g->p, out, part->phase);
             continue;
         }
         n++;
         one = one == NULL && !part->first ? part : one;
         for (int k = 0; k < part->body.n; k++)
-            lower_append(g->p, &body, part->body.node[k]);
+            tree_append(g->p, &body, part->body.node[k]);
     }
     if (n == 1)
-        lower_append(g->p, out, one->phase);
+        tree_append(g->p, out, one->phase);
     if (n > 1) {
         body = without_needless(g, &body);
-        lower_append(g->p, out,
-                     loop_replace(g->p, lower_with_body(g->p, one->phase, &body),
+        tree_append(g->p, out,
+                     loop_replace(g->p, tree_with_body(g->p, one->phase, &body),
                                   g->part[0].phase->local, loop_use(g->p, one->phase->local)));
     }
     *g = empty_group(g->p, g->index);
@@ -429,7 +429,7 @@ static void add(Group *g, Node *phase, Index *other, NodeList *out)
     if (!part.first)
         close_group(g, out);
     if (!straight || part.first || !set_part(g->p, phase, &part) || !join(g, &part, other))
-        lower_append(g->p, out, phase);
+        tree_append(g->p, out, phase);
 }
 
 void lower_fuse_straight(Kernel *k)

@@ -364,10 +364,10 @@ static void own_phase(Prog *p, Slot *a)
     if (a->body.cap > 0)
         return;
     for (int i = 0; i < list->nbody; i++)
-        lower_append(p, &a->body, list->body[i]);
+        tree_append(p, &a->body, list->body[i]);
     if (a->kind == ENTRIES) {
-        lower_append(p, &outer, loop_node(p, list));
-        a->phase = lower_with_body(p, a->phase, &outer);
+        tree_append(p, &outer, loop_node(p, list));
+        a->phase = tree_with_body(p, a->phase, &outer);
     } else {
         a->phase = loop_node(p, a->phase);
     }
@@ -405,7 +405,7 @@ static void merge(Joins *j, int to, int from, Buf *parts)
         more = loop_replace(p, more, more->local, loop_use(p, a->phase->body[0]->local));
     }
     for (int i = 0; i < more->nbody; i++)
-        lower_append(p, &a->body, more->body[i]);
+        tree_append(p, &a->body, more->body[i]);
     list = list_of(a);
     list->body = a->body.node;
     list->nbody = a->body.n;

@@ -37,7 +37,7 @@ static Node *nest_of(Prog *p, Buf *const *b, int n)
     NodeList body = { 0 };
 
     for (int i = 0; i < n; i++)
-        lower_append(p, &body,
+        tree_append(p, &body,
                      loop_node(p, &(Node){ .kind = N_STORE,
                                            .op = A_SET,
                                            .out = loop_cell(p, b[i], e.index, e.n, 1),
@@ -82,7 +82,7 @@ static bool place_inside(Placing *s, Buf *b)
         !lower_init_store(p, nest, s->k->phase[to], &s->sites[to], &left))
         return false;
     if (left != NULL)
-        lower_append(p, &s->own[to], left);
+        tree_append(p, &s->own[to], left);
     return true;
 }
 
@@ -94,7 +94,7 @@ static void place_before(Placing *s, Buf *b)
 
     for (int i = 0; i < n; i++)
         to = first_use(s, all[i]) < to ? first_use(s, all[i]) : to;
-    lower_append(p, &s->own[to], lower_flattened(p, nest_of(p, all, n)));
+    tree_append(p, &s->own[to], lower_flattened(p, nest_of(p, all, n)));
     for (int i = 0; i < n; i++)
         loop_drop_init(all[i]);
 }
@@ -113,9 +113,9 @@ void lower_init(Kernel *k)
         if (loop_buf(p, i)->init != NULL)
             place_before(&s, loop_buf(p, i));
     for (int i = 0; i <= k->n; i++) {
-        lower_append_all(p, &out, &s.own[i]);
+        tree_append_all(p, &out, &s.own[i]);
         if (i < k->n)
-            lower_append(p, &out, k->phase[i]);
+            tree_append(p, &out, k->phase[i]);
     }
     k->phase = out.node;
     k->n = k->cap = out.n;

@@ -70,7 +70,7 @@ static bool take_store(Firsts *f, Store s, Node *n)
     LoopIndex row;
     int64_t last;
 
-    if (lower_reads(f->p, n->value, f->buf) || (n->op != A_ADD && n->op != A_SET) || n->nat > 0 ||
+    if (tree_reads(f->p, n->value, f->buf) || (n->op != A_ADD && n->op != A_SET) || n->nat > 0 ||
         lower_row_index(f->p, index, f->rows, &row) != f->name || row.stride != f->row ||
         row.n != s.loops)
         return false;
@@ -209,7 +209,7 @@ static void put_begin(Firsts *f, NodeList *out, int64_t from, int64_t to)
 {
     Prog *p = f->p;
     Local *l = loop_local(p, "x", T_i64, 1);
-    Expr *at = lower_add(p, lower_mul(p, f->name, ir_int(p, f->row)), loop_use(p, l));
+    Expr *at = tree_add(p, tree_mul(p, f->name, ir_int(p, f->row)), loop_use(p, l));
     Node set = *f->set, loop = { .kind = N_FOR,
                                  .label = f->set->label,
                                  .local = l,
@@ -219,8 +219,8 @@ static void put_begin(Firsts *f, NodeList *out, int64_t from, int64_t to)
     NodeList body = { 0 };
 
     set.out = ir_with_args(p, set.out, &at);
-    lower_append(p, &body, loop_node(p, &set));
-    lower_append(p, out, lower_with_body(p, &loop, &body));
+    tree_append(p, &body, loop_node(p, &set));
+    tree_append(p, out, tree_with_body(p, &loop, &body));
 }
 
 /* Where elements begin that no store sets, after `from`; and where they end. */
@@ -260,7 +260,7 @@ static void set_firsts(Firsts *f)
 
     put_begins(f, &body);
     for (int i = 0; i < rows->nbody && body.n > 0; i++)
-        lower_append(f->p, &body, rows->body[i]);
+        tree_append(f->p, &body, rows->body[i]);
     if (body.n > 0) {
         rows->body = body.node;
         rows->nbody = body.n;
@@ -312,9 +312,9 @@ static Node *for_unnamed(const Firsts *f)
 {
     Prog *p = f->p;
     Node c = *f->begin;
-    Expr *left = lower_sub(p, c.hi, lower_count(p, f->rows->lo->buf->of));
+    Expr *left = tree_sub(p, c.hi, tree_count(p, f->rows->lo->buf->of));
 
-    c.hi = lower_mul(p, c.hi, ir_op2(p, OP_min, left, ir_int(p, 1)));
+    c.hi = tree_mul(p, c.hi, ir_op2(p, OP_min, left, ir_int(p, 1)));
     return loop_node(p, &c);
 }
 

@@ -165,8 +165,8 @@ static bool find_lets(Batch *b)
 static Expr *work_cell(const Batch *b, int k, Local *row)
 {
     Prog *p = b->p;
-    Expr *at = lower_add(p, ir_int(p, (int64_t)k * b->lanes),
-                         lower_sub(p, loop_use(p, row), b->first));
+    Expr *at = tree_add(p, ir_int(p, (int64_t)k * b->lanes),
+                         tree_sub(p, loop_use(p, row), b->first));
 
     return loop_cell(p, b->work, &at, 1, 1);
 }
@@ -193,10 +193,10 @@ static Node *values_of(Batch *b)
                      .out = work_cell(b, k, row),
                      .value = *ir_memo(p, &b->inlined, loop_use(p, b->let[k])) };
 
-        lower_append(p, &body,
+        tree_append(p, &body,
                      loop_replace(p, loop_node(p, &set), b->phase->local, loop_use(p, row)));
     }
-    return lower_with_body(p, &loop, &body);
+    return tree_with_body(p, &loop, &body);
 }
 
 /* The iterations, one after the other. */
@@ -216,9 +216,9 @@ static Node *rows_of(Batch *b)
         for (int k = 0; k < b->n && !is_taken(b, n); k++)
             n = loop_replace(p, n, b->let[k], work_cell(b, k, b->phase->local));
         if (!is_taken(b, n))
-            lower_append(p, &body, n);
+            tree_append(p, &body, n);
     }
-    return lower_with_body(p, &loop, &body);
+    return tree_with_body(p, &loop, &body);
 }
 
 /* The array that a phase stores to first: the numbers are beside it. */
@@ -238,16 +238,16 @@ static Node *in_batches(Batch *b)
     Node outer = *b->phase;
     NodeList body = { 0 };
 
-    b->first = lower_mul(p, loop_use(p, block), ir_int(p, b->lanes));
-    b->end = ir_op2(p, OP_min, lower_add(p, b->first, ir_int(p, b->lanes)), b->phase->hi);
+    b->first = tree_mul(p, loop_use(p, block), ir_int(p, b->lanes));
+    b->end = ir_op2(p, OP_min, tree_add(p, b->first, ir_int(p, b->lanes)), b->phase->hi);
     b->work = lower_scratch(p, stored_by(b->phase), b->type, (int64_t)b->n * b->lanes);
     outer.local = block;
     outer.over = loop_over_tiles(p, b->phase->over, b->lanes);
     b->over = loop_over_tile(p, outer.over, loop_use(p, block), OVER_POSITIONS);
     outer.hi = lower_batch_count(p, b->phase->hi, b->lanes);
-    lower_append(p, &body, values_of(b));
-    lower_append(p, &body, rows_of(b));
-    return lower_with_body(p, &outer, &body);
+    tree_append(p, &body, values_of(b));
+    tree_append(p, &body, rows_of(b));
+    return tree_with_body(p, &outer, &body);
 }
 
 void lower_batch(Kernel *k, const VectorUnit *unit)

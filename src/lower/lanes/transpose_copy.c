@@ -59,9 +59,9 @@ static Node *written_out(Prog *p, const Node *n, const Node *in)
             Node *s = loop_replace(p, in->body[i], n->local, ir_int(p, m));
             Memo memo = { 0 };
 
-            lower_append(p, &body, loop_rewrite(p, s, plain_index, (void *)in, &memo));
+            tree_append(p, &body, loop_rewrite(p, s, plain_index, (void *)in, &memo));
         }
-    return lower_with_body(p, in, &body);
+    return tree_with_body(p, in, &body);
 }
 
 /* Whether all that the stores leave between their elements others store to. */

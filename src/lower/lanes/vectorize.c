@@ -6,7 +6,7 @@
 #include "lower/lanes/lanes_int.h"
 #include "lower/storage/storage_int.h"
 
-enum { NOT_LINEAR = 1 << 30, LIMIT_TREE = 10000 };
+enum { LIMIT_TREE = 10000 };
 
 typedef struct Lanes {
     Prog *p;
@@ -17,25 +17,12 @@ typedef struct Lanes {
 
 static bool is_same_in_lanes(Lanes *l, Expr *e)
 {
-    return !lower_uses(l->p, e, l->v, &l->uses);
+    return !tree_uses(l->p, e, l->v, &l->uses);
 }
 
-/* How far an index moves when the variable moves by one. */
-static int stride(Lanes *l, Expr *e)
+static bool moves(void *lanes, Expr *e)
 {
-    int a, b;
-
-    if (is_same_in_lanes(l, e))
-        return 0;
-    if (e->op == OP_local)
-        return 1;
-    if (e->op != OP_add && e->op != OP_sub)
-        return NOT_LINEAR;
-    a = stride(l, e->arg[0]);
-    b = stride(l, e->arg[1]);
-    if (a == NOT_LINEAR || b == NOT_LINEAR)
-        return NOT_LINEAR;
-    return e->op == OP_add ? a + b : a - b;
+    return !is_same_in_lanes(lanes, e);
 }
 
 static bool can_be_vector(Lanes *l, Expr *e)
@@ -45,7 +32,7 @@ static bool can_be_vector(Lanes *l, Expr *e)
     if (e->type != l->type || e->tree > LIMIT_TREE)
         return false;
     if (e->op == OP_cell)
-        return loop_has_lanes(e->buf) && stride(l, e->arg[0]) == 1;
+        return loop_has_lanes(e->buf) && tree_stride(e->arg[0], moves, l) == 1;
     if (!loop_has_vector_form((Op)e->op, (Type)e->type))
         return false;
     for (int i = 0; i < e->nargs; i++)
@@ -65,7 +52,7 @@ static bool can_be_vector_loop(Lanes *l, const Node *n, int step)
 
         if (s->kind != N_STORE || s->nat > 0 || s->out->op != OP_cell ||
             (Type)s->out->type != l->type || !loop_has_lanes(s->out->buf) ||
-            stride(l, s->out->arg[0]) != step || !can_be_vector(l, s->value))
+            tree_stride(s->out->arg[0], moves, l) != step || !can_be_vector(l, s->value))
             return false;
         if (step == 0 && (s->op == A_SET || s->out->buf->type != l->type ||
                           is_same_in_lanes(l, s->value)))
@@ -77,12 +64,12 @@ static bool can_be_vector_loop(Lanes *l, const Node *n, int step)
 /* Whether no element is that of another store in a later iteration: lanes do store after store. */
 static bool are_apart(Prog *p, const Node *loop)
 {
-    Expr *trips = lower_sub(p, loop->hi, loop->lo);
+    Expr *trips = tree_sub(p, loop->hi, loop->lo);
 
     for (int i = 0; i < loop->nbody; i++)
         for (int k = 0; k < i; k++) {
             Expr *a = loop->body[i]->out, *b = loop->body[k]->out;
-            int64_t apart = a->buf == b->buf ? lower_apart(a->arg[0], b->arg[0]) : 0;
+            int64_t apart = a->buf == b->buf ? tree_apart(a->arg[0], b->arg[0]) : 0;
 
             if (apart != 0 && (trips->op != OP_int || apart < trips->i))
                 return false;
@@ -193,8 +180,8 @@ static Node *vectors(Prog *p, Node *n, const VectorUnit *unit)
     if (v != NULL)
         return v;
     for (int i = 0; i < n->nbody; i++)
-        lower_append(p, &body, vectors(p, n->body[i], unit));
-    return lower_with_body(p, n, &body);
+        tree_append(p, &body, vectors(p, n->body[i], unit));
+    return tree_with_body(p, n, &body);
 }
 
 void lower_vectorize(Kernel *k, const VectorUnit *unit)

@@ -25,7 +25,7 @@ typedef struct Items {
 
 static bool is_same(Items *t, Expr *e)
 {
-    return !lower_uses(t->p, e, t->phase->local, &t->uses);
+    return !tree_uses(t->p, e, t->phase->local, &t->uses);
 }
 
 /* An element of the item's own row. */

@@ -54,7 +54,7 @@ static Node *walk_block(Meet *m, Node *n, AccessList *s)
             meet_end(m, n, &below, true);
         if (n->kind == N_FOR)
             body = walk(m, body.node, body.n, &below);
-        n = lower_with_body(m->p, n, &body);
+        n = tree_with_body(m->p, n, &body);
     }
     meet_end(m, n, &below, false);
     outer.now = m->now;
@@ -80,7 +80,7 @@ static NodeList walk(Meet *m, Node *const *n, int count, AccessList *s)
         need = meeting(m, s, &own);
         barrier.level = need == MEET_WARPS ? LEVEL_BLOCK : LEVEL_NONE;
         if (need != MEET_NONE) {
-            lower_append(m->p, &to, loop_node(m->p, &barrier));
+            tree_append(m->p, &to, loop_node(m->p, &barrier));
             meet_at_barrier(m, barrier.level, s);
         }
         if (node->kind == N_BARRIER)
@@ -88,7 +88,7 @@ static NodeList walk(Meet *m, Node *const *n, int count, AccessList *s)
         meet_accesses(m, node, s);
         for (int k = 0; k < left.n; k++)
             meet_add(m, s, &left.access[k]);
-        lower_append(m->p, &to, node);
+        tree_append(m->p, &to, node);
     }
     return to;
 }

@@ -23,10 +23,10 @@ static Node *vector_of(Prog *p, const Node *phase)
 
     if (phase->kind != N_FOR || phase->how != FOR_PARALLEL || phase->lanes > 1 || v == NULL ||
         v->kind != N_FOR || v->how != FOR_VECTOR || v->lo->op != OP_int || v->lo->i != 0 ||
-        phase->lo->op != OP_int || phase->lo->i != 0 || lower_mentions(p, v->hi, phase->local))
+        phase->lo->op != OP_int || phase->lo->i != 0 || tree_mentions(p, v->hi, phase->local))
         return NULL;
     for (int i = 0; i + 1 < phase->nbody; i++)
-        if (phase->body[i]->kind != N_LET || lower_mentions(p, v->hi, phase->body[i]->local))
+        if (phase->body[i]->kind != N_LET || tree_mentions(p, v->hi, phase->body[i]->local))
             return NULL;
     return v;
 }
@@ -64,7 +64,7 @@ static bool is_gathered(const Panel *c, Expr *row)
     Memo met = { 0 };
 
     ir_visit(c->p, row, see_load, &found, &met);
-    return found && !lower_mentions(c->p, row, c->vector->local);
+    return found && !tree_mentions(c->p, row, c->vector->local);
 }
 
 /* How many such rows the array has. */
@@ -75,7 +75,7 @@ static Expr *rows_of(const Panel *c, const Buf *b)
     Expr *rows = lower_dim_extent(c->p, b, dim[0]);
 
     for (int d = 1; d + 1 < n; d++)
-        rows = lower_mul(c->p, rows, lower_dim_extent(c->p, b, dim[d]));
+        rows = tree_mul(c->p, rows, lower_dim_extent(c->p, b, dim[d]));
     return rows;
 }
 
@@ -98,8 +98,8 @@ static Expr *packed_cell(Panel *c, Buf *of, Expr *row, Expr *at, Expr *length, E
     Prog *p = c->p;
     Expr *base, *index;
 
-    base = lower_sub(p, lower_mul(p, at, rows_of(c, of)), at);
-    index = lower_add(p, lower_add(p, base, lower_mul(p, row, length)), k);
+    base = tree_sub(p, tree_mul(p, at, rows_of(c, of)), at);
+    index = tree_add(p, tree_add(p, base, tree_mul(p, row, length)), k);
     return loop_cell(p, packed(c, of), &index, 1, 1);
 }
 
@@ -109,9 +109,9 @@ static void add_pack(Panel *c, Buf *of)
     Prog *p = c->p;
     Local *x = loop_local(p, "x", T_i64, 1), *n = loop_local(p, "panel", T_i64, 1),
           *k = loop_local(p, "k", T_i64, 1);
-    Expr *at = lower_mul(p, loop_use(p, n), ir_int(p, c->width)),
-         *end = ir_op2(p, OP_min, lower_add(p, at, ir_int(p, c->width)), c->vector->hi),
-         *from = lower_add(p, lower_mul(p, loop_use(p, x), c->vector->hi), loop_use(p, k));
+    Expr *at = tree_mul(p, loop_use(p, n), ir_int(p, c->width)),
+         *end = ir_op2(p, OP_min, tree_add(p, at, ir_int(p, c->width)), c->vector->hi),
+         *from = tree_add(p, tree_mul(p, loop_use(p, x), c->vector->hi), loop_use(p, k));
     Node store = { .kind = N_STORE, .op = A_SET, .value = loop_cell(p, of, &from, 1, 1) },
          row = { .kind = N_FOR, .local = k, .lo = at, .hi = end },
          panels = { .kind = N_FOR, .local = n, .lo = ir_int(p, 0), .hi = c->count },
@@ -120,11 +120,11 @@ static void add_pack(Panel *c, Buf *of)
 
     all.hi = rows_of(c, of);
     all.label = packed(c, of)->name;
-    store.out = packed_cell(c, of, loop_use(p, x), at, lower_sub(p, end, at), loop_use(p, k));
-    lower_append(p, &one, loop_node(p, &store));
-    lower_append(p, &two, lower_with_body(p, &row, &one));
-    lower_append(p, &three, lower_with_body(p, &panels, &two));
-    lower_append(p, &c->pack, lower_with_body(p, &all, &three));
+    store.out = packed_cell(c, of, loop_use(p, x), at, tree_sub(p, end, at), loop_use(p, k));
+    tree_append(p, &one, loop_node(p, &store));
+    tree_append(p, &two, tree_with_body(p, &row, &one));
+    tree_append(p, &three, tree_with_body(p, &panels, &two));
+    tree_append(p, &c->pack, tree_with_body(p, &all, &three));
 }
 
 static Expr *from_pack(Prog *p, Expr *e, void *ctx)
@@ -154,27 +154,27 @@ static Node *over_panels(Panel *c, Node *phase, bool pack)
     Memo memo = { 0 };
 
     outer.local = q;
-    outer.hi = lower_mul(p, c->count, phase->hi);
+    outer.hi = tree_mul(p, c->count, phase->hi);
     outer.over = loop_over_rounds(p, phase->over);
     let.local = n;
     let.value = ir_op2(p, OP_div, loop_use(p, q), phase->hi);
-    lower_append(p, &body, loop_node(p, &let));
+    tree_append(p, &body, loop_node(p, &let));
     let.local = i;
-    let.value = lower_sub(p, loop_use(p, q), lower_mul(p, loop_use(p, n), phase->hi));
-    lower_append(p, &body, loop_node(p, &let));
-    c->at = lower_mul(p, loop_use(p, n), ir_int(p, c->width));
-    end = ir_op2(p, OP_min, lower_add(p, c->at, ir_int(p, c->width)), v->hi);
-    c->length = lower_sub(p, end, c->at);
+    let.value = tree_sub(p, loop_use(p, q), tree_mul(p, loop_use(p, n), phase->hi));
+    tree_append(p, &body, loop_node(p, &let));
+    c->at = tree_mul(p, loop_use(p, n), ir_int(p, c->width));
+    end = ir_op2(p, OP_min, tree_add(p, c->at, ir_int(p, c->width)), v->hi);
+    c->length = tree_sub(p, end, c->at);
     for (int k = 0; k + 1 < phase->nbody; k++)
-        lower_append(p, &body, loop_replace(p, phase->body[k], phase->local, loop_use(p, i)));
+        tree_append(p, &body, loop_replace(p, phase->body[k], phase->local, loop_use(p, i)));
     v = loop_replace(p, v, phase->local, loop_use(p, i));
     if (pack)
         v = loop_rewrite(p, v, from_pack, c, &memo);
     v = loop_node(p, v);
     v->lo = c->at;
     v->hi = end;
-    lower_append(p, &body, v);
-    return lower_with_body(p, &outer, &body);
+    tree_append(p, &body, v);
+    return tree_with_body(p, &outer, &body);
 }
 
 void lower_panel(Kernel *k, int width, bool pack)
@@ -186,13 +186,13 @@ void lower_panel(Kernel *k, int width, bool pack)
         Node *n = k->phase[i];
 
         if (width > 0 && c.vector != NULL) {
-            c.count = ir_op2(k->p, OP_div, lower_add(k->p, c.vector->hi, ir_int(k->p, width - 1)),
+            c.count = ir_op2(k->p, OP_div, tree_add(k->p, c.vector->hi, ir_int(k->p, width - 1)),
                              ir_int(k->p, width));
             n = over_panels(&c, n, pack);
         }
         for (int j = 0; j < c.pack.n; j++)
-            lower_append(k->p, &out, c.pack.node[j]);
-        lower_append(k->p, &out, n);
+            tree_append(k->p, &out, c.pack.node[j]);
+        tree_append(k->p, &out, n);
     }
     k->phase = out.node;
     k->n = k->cap = out.n;

@@ -34,16 +34,16 @@ static bool is_coordinate(const Ahead *a, Expr *e)
     if (at == NULL || e->buf->kind == B_CONST || !is_bounded(e->buf))
         return false;
     return at == var || (at->op == OP_add && (at->arg[0] == var || at->arg[1] == var) &&
-                         !(lower_mentions(a->p, at->arg[0], a->loop->local) &&
-                           lower_mentions(a->p, at->arg[1], a->loop->local)));
+                         !(tree_mentions(a->p, at->arg[0], a->loop->local) &&
+                           tree_mentions(a->p, at->arg[1], a->loop->local)));
 }
 
 /* How many entries ahead: fewer of long rows, and of those that are long in all the next ones. */
 static Expr *distance(const Ahead *a, Expr *cell)
 {
     Prog *p = a->p;
-    bool known = a->lanes->lo->op == OP_int && !lower_has_local(p, a->lanes->hi);
-    Expr *row = lower_mul(p, lower_sub(p, a->lanes->hi, a->lanes->lo),
+    bool known = a->lanes->lo->op == OP_int && !tree_has_local(p, a->lanes->hi);
+    Expr *row = tree_mul(p, tree_sub(p, a->lanes->hi, a->lanes->lo),
                           ir_int(p, ir_type[cell->buf->type].bytes));
     Expr *n = ir_op2(p, OP_div, ir_int(p, a->bytes), ir_op2(p, OP_max, row, ir_int(p, 1)));
     Expr *least;
@@ -64,8 +64,8 @@ static Expr *shifted(Prog *p, Expr *e, void *ctx)
 
     if (!is_coordinate(a, e))
         return e;
-    last = lower_sub(p, lower_count(p, e->buf->of), ir_int(p, 1));
-    at = ir_op2(p, OP_min, lower_add(p, e->arg[0], a->far), last);
+    last = tree_sub(p, tree_count(p, e->buf->of), ir_int(p, 1));
+    at = ir_op2(p, OP_min, tree_add(p, e->arg[0], a->far), last);
     return loop_cell(p, e->buf, &at, 1, 1);
 }
 
@@ -75,7 +75,7 @@ static void meet(Expr *e, void *ctx)
     Memo memo = { 0 };
 
     if (e->op != OP_cell || e->buf->of != NULL || e->buf->kind == B_CONST ||
-        !lower_mentions(a->p, e, a->lanes->local))
+        !tree_mentions(a->p, e, a->lanes->local))
         return;
     a->far = distance(a, e);
     if (ir_rewrite(a->p, e->arg[0], shifted, a, &memo) == e->arg[0])
@@ -96,10 +96,10 @@ static Node *where_far(const Ahead *a, Node *hint)
     NodeList body = { 0 };
 
     for (int d = 0; d < n; d++)
-        bytes = lower_mul(a->p, bytes, lower_dim_extent(a->p, b, dim[d]));
+        bytes = tree_mul(a->p, bytes, lower_dim_extent(a->p, b, dim[d]));
     branch.cond = ir_op2(a->p, OP_gt, bytes, ir_int(a->p, a->p->policy.near));
-    lower_append(a->p, &body, hint);
-    return lower_with_body(a->p, &branch, &body);
+    tree_append(a->p, &body, hint);
+    return tree_with_body(a->p, &branch, &body);
 }
 
 /* Before the stores of a list: hints for what they gather. */
@@ -117,7 +117,7 @@ static void add_hints(Ahead *a, Node *const *n, int count, bool rows, NodeList *
         at = ir_rewrite(a->p, a->cell[i]->arg[0], shifted, a, &memo);
         hint.out = loop_cell(a->p, a->cell[i]->buf, &at, 1, 1);
         c = loop_node(a->p, &hint);
-        lower_append(a->p, out, rows ? where_far(a, c) : c);
+        tree_append(a->p, out, rows ? where_far(a, c) : c);
     }
     a->n = 0;
 }
@@ -129,7 +129,7 @@ static bool is_over_all(Prog *p, const Node *n)
         Axis *a = p->axis[i];
 
         if (a->parent == NULL && a->extent == X_EXPR && a->coord[0].kind == C_LOAD &&
-            lower_count(p, a) == n->hi)
+            tree_count(p, a) == n->hi)
             return n->lo == ir_int(p, 0);
     }
     return false;
@@ -181,8 +181,8 @@ static Node *ahead(Ahead *a, Node *n)
     if (in.loop != NULL && in.lanes != NULL)
         add_hints(&in, n->body, n->nbody, n->kind == N_FOR && n != in.loop && n != in.lanes, &body);
     for (int i = 0; i < n->nbody; i++)
-        lower_append(a->p, &body, ahead(&in, n->body[i]));
-    return lower_with_body(a->p, n, &body);
+        tree_append(a->p, &body, ahead(&in, n->body[i]));
+    return tree_with_body(a->p, n, &body);
 }
 
 void lower_prefetch_gathers(Kernel *k, int bytes)

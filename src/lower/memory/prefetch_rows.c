@@ -59,13 +59,13 @@ static void put_hints(const Next *t, int i, const char *label, NodeList *out)
     if (int_mul(row_of(t, t->cell[i]), t->far, &far))
         return;
     for (int k = 0; k < t->at[i].stride; k++) {
-        Expr *at = lower_add(t->p, t->cell[i]->arg[0],
+        Expr *at = tree_add(t->p, t->cell[i]->arg[0],
                              ir_int(t->p, far + (int64_t)k * t->loop->lanes));
 
         Node hint = { .kind = N_AHEAD, .far = true, .label = label };
 
         hint.out = loop_cell(t->p, t->cell[i]->buf, &at, 1, 1);
-        lower_append(t->p, out, loop_node(t->p, &hint));
+        tree_append(t->p, out, loop_node(t->p, &hint));
     }
 }
 
@@ -96,9 +96,9 @@ static Node *with_hints(const Next *t)
         for (int k = t->first[i]; k < t->first[i + 1]; k++)
             if (begins(t, k))
                 put_hints(t, k, t->loop->body[i]->label, &body);
-        lower_append(t->p, &body, t->loop->body[i]);
+        tree_append(t->p, &body, t->loop->body[i]);
     }
-    return lower_with_body(t->p, t->loop, &body);
+    return tree_with_body(t->p, t->loop, &body);
 }
 
 static Node *with_next(Prog *p, Node *phase, int64_t far)
@@ -117,8 +117,8 @@ static Node *with_next(Prog *p, Node *phase, int64_t far)
     if (pieces <= p->policy.streams)
         return phase;
     for (int i = 0; i < phase->nbody; i++)
-        lower_append(p, &body, t[i].n > 0 ? with_hints(&t[i]) : phase->body[i]);
-    return lower_with_body(p, phase, &body);
+        tree_append(p, &body, t[i].n > 0 ? with_hints(&t[i]) : phase->body[i]);
+    return tree_with_body(p, phase, &body);
 }
 
 /* The rows of a phase, and those of the entries of each. */
@@ -129,7 +129,7 @@ static Node *with_rows(Prog *p, Node *phase, const Node *n, int bytes)
     Node *to = loop_node(p, n);
 
     for (int i = 0; i < n->nbody; i++)
-        lower_append(p, &body, n == phase && lower_entries(p, phase, n->body[i]) != NULL
+        tree_append(p, &body, n == phase && lower_entries(p, phase, n->body[i]) != NULL
                                    ? with_rows(p, phase, n->body[i], bytes)
                                    : n->body[i]);
     to->body = body.node;

@@ -165,8 +165,8 @@ static Node *stream(const Stream *s, Node *n, bool lanes)
         return loop_node(p, &c);
     }
     for (int i = 0; i < n->nbody; i++)
-        lower_append(p, &body, stream(&in, n->body[i], lanes));
-    return lower_with_body(p, n, &body);
+        tree_append(p, &body, stream(&in, n->body[i], lanes));
+    return tree_with_body(p, n, &body);
 }
 
 void lower_stream(Kernel *k, int64_t bytes)

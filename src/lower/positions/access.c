@@ -11,7 +11,7 @@ enum { LIMIT_WORK = 1000000 };
 
 void pos_add(Pos *c, NodeList *l, const Node *n)
 {
-    lower_append(c->p, l, loop_node(c->p, n));
+    tree_append(c->p, l, loop_node(c->p, n));
 }
 
 void pos_begin(Pos *c, Scope *s, const char *label)
@@ -91,7 +91,7 @@ static Entry *at_position(Pos *c, Axis *a, Expr *index)
 
     if (is_planned(index, a))
         return e;
-    require(c, lower_inside(c->p, pos, lower_count(c->p, a)), FAULT_INDEX);
+    require(c, lower_inside(c->p, pos, tree_count(c->p, a)), FAULT_INDEX);
     for (const Axis *up = a; up != NULL; up = up->parent)
         padded = padded || (up->flags & AX_PADDED);
     for (Entry *x = e; x != NULL && padded; x = lower_up(c->p, x))
@@ -107,7 +107,7 @@ static Entry *at_number(Pos *c, Axis *a, Entry *up, Expr *index, Expr **there)
     Entry *e = lower_entry(c->p, a, up, NULL, loc);
 
     if (a->extent != X_EXPR || !pos_is_below(index, a->size))
-        require(c, lower_inside(c->p, loc, lower_extent(c->p, a, lower_parent(c->p, e))),
+        require(c, lower_inside(c->p, loc, tree_extent(c->p, a, lower_parent(c->p, e))),
                 FAULT_INDEX);
     *there = lower_exists(c->p, e);
     return e;
@@ -148,8 +148,8 @@ static Entry *search(Pos *c, Axis *a, Entry *up, Expr *index, Expr **there)
     for (int i = 0; i < nc; i++)
         arg[n + i] = lower_leaf(c->p, up, context[i]);
     parent = up == NULL ? ir_int(c->p, 0) : lower_pos(c->p, up);
-    lo = lower_first(c->p, a, parent);
-    hi = lower_add(c->p, lo, lower_extent(c->p, a, parent));
+    lo = tree_first(c->p, a, parent);
+    hi = tree_add(c->p, lo, tree_extent(c->p, a, parent));
     pos = search_once(c, loop_find(c->p, a, lo, hi, arg, n + nc));
     *there = ir_op2(c->p, OP_le, ir_int(c->p, 0), pos);
     return lower_entry(c->p, a, up, pos, NULL);
@@ -333,7 +333,7 @@ static Expr *value(Pos *c, Expr *e)
     case OP_coord:
     case OP_pos:
     case OP_loc: return lower_leaf(c->p, c->var[e->var->id], e);
-    case OP_count: return lower_count(c->p, e->axis);
+    case OP_count: return tree_count(c->p, e->axis);
     case OP_load: return load_value(c, e);
     case OP_stored: return is_stored(c, e->arg[0]);
     case OP_select:

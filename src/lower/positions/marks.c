@@ -175,9 +175,9 @@ static Node *with_innermost(Prog *p, const Node *n, const NodeList *body)
     NodeList one = { 0 };
 
     if (n->body[0]->kind != N_FOR)
-        return lower_with_body(p, n, body);
-    lower_append(p, &one, with_innermost(p, n->body[0], body));
-    return lower_with_body(p, n, &one);
+        return tree_with_body(p, n, body);
+    tree_append(p, &one, with_innermost(p, n->body[0], body));
+    return tree_with_body(p, n, &one);
 }
 
 /* The element begins with its fill where no term reaches it. */
@@ -206,7 +206,7 @@ static Node *end_with(const Marked *r)
     s.value = s.value->arg[1];
     if (s.value == s.out)
         return NULL;
-    lower_append(r->k->p, &body, loop_node(r->k->p, &s));
+    tree_append(r->k->p, &body, loop_node(r->k->p, &s));
     return with_innermost(r->k->p, n, &body);
 }
 
@@ -222,8 +222,8 @@ static Node *without_mark(const Marked *r, Node *n)
         return loop_node(p, &c);
     }
     for (int i = 0; i < n->nbody; i++)
-        lower_append(p, &body, without_mark(r, n->body[i]));
-    return lower_with_body(p, n, &body);
+        tree_append(p, &body, without_mark(r, n->body[i]));
+    return tree_with_body(p, n, &body);
 }
 
 /* Phases made for one element after the other: a nest of loops, or for a single element no loop. */

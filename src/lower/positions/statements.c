@@ -262,7 +262,7 @@ static void add_companions(Pos *c, const Assign *a, Node *store, At *at)
 void pos_take_checks(Pos *c, NodeList *to)
 {
     for (int i = 0; i < c->checks.n; i++)
-        lower_append(c->p, to, c->checks.node[i]);
+        tree_append(c->p, to, c->checks.node[i]);
     c->checks = (NodeList){ 0 };
 }
 
@@ -346,12 +346,12 @@ Node pos_open(Pos *c, Var *v, Entry *up, const char *label)
     loop.over = loop_over(c->p, a, up == NULL && a->extent == X_TABLE ? NULL : parent);
     x = loop_use(c->p, loop.local);
     if (a->extent == X_SEG || a->extent == X_BUILT) {
-        loop.lo = lower_first(c->p, a, parent);
-        loop.hi = lower_cell(c->p, loop_start(c->p, a), lower_add(c->p, parent, ir_int(c->p, 1)));
+        loop.lo = tree_first(c->p, a, parent);
+        loop.hi = tree_cell(c->p, loop_start(c->p, a), tree_add(c->p, parent, ir_int(c->p, 1)));
         c->var[v->id] = lower_entry(c->p, a, up, x, NULL);
     } else {
         loop.lo = ir_int(c->p, 0);
-        loop.hi = lower_extent(c->p, a, parent);
+        loop.hi = tree_extent(c->p, a, parent);
         c->var[v->id] = lower_entry(c->p, a, up, NULL, x);
     }
     return loop;
@@ -398,7 +398,7 @@ void pos_nest(Pos *c, const Nest *s, int i, NodeList *out)
         all = body;
     all = pos_under(c, there, all, label);
     for (int k = 0; k < all.n; k++)
-        lower_append(c->p, out, all.node[k]);
+        tree_append(c->p, out, all.node[k]);
 }
 
 /* Whether this axis is a constant relation, which is to be unrolled, and another one is as long as

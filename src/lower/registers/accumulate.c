@@ -56,7 +56,7 @@ static bool are_apart(Node *const *store, int n)
     for (int i = 0; i < n; i++)
         for (int k = 0; k < i; k++)
             if (store[i]->out != store[k]->out && store[i]->out->buf == store[k]->out->buf &&
-                !lower_differ(store[i]->out->arg[0], store[k]->out->arg[0]))
+                !tree_differ(store[i]->out->arg[0], store[k]->out->arg[0]))
                 return false;
     return true;
 }
@@ -81,8 +81,8 @@ static Node *through_register(Tile *t, Unit *u, const Node *store)
         l = loop_local(p, NULL, (Type)store->out->type, u->vector != NULL ? u->vector->lanes : 1);
         let.local = l;
         set.value = loop_use(p, l);
-        lower_append(p, &u->let, loop_node(p, &let));
-        lower_append(p, &u->store, loop_node(p, &set));
+        tree_append(p, &u->let, loop_node(p, &let));
+        tree_append(p, &u->store, loop_node(p, &set));
     }
     n.out = loop_use(p, l);
     return loop_node(p, &n);
@@ -100,17 +100,17 @@ static bool innermost(Tile *t, const Node *n, Unit *u)
         over = lower_over_lanes(t->p, n, t->how.unit);
         n = over != NULL ? over : n;
         for (int i = 0; i < n->nbody; i++)
-            if (lower_uses(t->p, n->body[i]->out, n->local, &memo) ||
+            if (tree_uses(t->p, n->body[i]->out, n->local, &memo) ||
                 !lower_is_bound_inside(t->p, &t->binders, n->body[i]->out))
                 return false;
     }
     for (int i = 0; i < n->nbody; i++)
-        lower_append(t->p, &sum, through_register(t, u, (in != NULL ? in : n)->body[i]));
+        tree_append(t->p, &sum, through_register(t, u, (in != NULL ? in : n)->body[i]));
     if (in != NULL) {
         u->core = sum;
         return true;
     }
-    lower_append(t->p, &u->core, lower_with_body(t->p, n, &sum));
+    tree_append(t->p, &u->core, tree_with_body(t->p, n, &sum));
     if (over != NULL)
         u->core.node[0]->regs = t->p->policy.sum_registers;
     u->loops = 1;
@@ -120,10 +120,10 @@ static bool innermost(Tile *t, const Node *n, Unit *u)
 /* Whether e is as it is for every iteration of the block: no loop or let of it is in e. */
 static bool is_outside(Tile *t, const Node *block, Expr *e)
 {
-    if (block->kind == N_FOR && lower_mentions(t->p, e, block->local))
+    if (block->kind == N_FOR && tree_mentions(t->p, e, block->local))
         return false;
     for (int i = 0; i < block->nbody; i++)
-        if (block->body[i]->kind == N_LET && lower_mentions(t->p, e, block->body[i]->local))
+        if (block->body[i]->kind == N_LET && tree_mentions(t->p, e, block->body[i]->local))
             return false;
     return true;
 }
@@ -154,7 +154,7 @@ static bool are_owned(Tile *t, const Unit *u)
     if (t->phase->kind != N_FOR || t->phase->how != FOR_PARALLEL)
         return true;
     for (int i = 0; i < u->let.n; i++)
-        if (!lower_is_stepped(t->p, u->let.node[i]->value->arg[0], t->phase->local))
+        if (!tree_is_stepped(t->p, u->let.node[i]->value->arg[0], t->phase->local))
             return false;
     return true;
 }
@@ -169,8 +169,8 @@ static void see_shared(Expr *e, void *ctx)
 {
     Shared *s = ctx;
 
-    if (e->op == OP_cell && ir_is_float(e) && lower_mentions(s->t->p, e, s->lane) &&
-        !lower_mentions(s->t->p, e, s->row))
+    if (e->op == OP_cell && ir_is_float(e) && tree_mentions(s->t->p, e, s->lane) &&
+        !tree_mentions(s->t->p, e, s->row))
         s->found = true;
 }
 
@@ -222,7 +222,7 @@ static bool take_rows(Tile *t, const Node *n, const NodeList *body, Unit *u)
         !lower_can_jam(t->p, body->node, body->n, n->local))
         return false;
     head.nbody = 0;
-    lower_append(t->p, &u->space, loop_node(t->p, &head));
+    tree_append(t->p, &u->space, loop_node(t->p, &head));
     u->core = *body;
     return true;
 }
@@ -282,17 +282,17 @@ static void append_own_sums(Tile *t, const Unit *u, NodeList *to)
         Node let = { .kind = N_LET, .label = of->label, .local = l, .value = ir_real(p, -0.0) },
              add = { .kind = N_STORE, .label = of->label, .op = A_ADD };
 
-        lower_append(p, to, loop_node(p, &let));
+        tree_append(p, to, loop_node(p, &let));
         for (int k = 0; k < core.n; k++)
             core.node[k] = loop_replace(p, core.node[k], of->local, loop_use(p, l));
         add.out = loop_use(p, of->local);
         add.value = loop_use(p, l);
-        lower_append(p, &end, loop_node(p, &add));
+        tree_append(p, &end, loop_node(p, &add));
     }
     for (int i = 0; i < core.n; i++)
-        lower_append(p, to, core.node[i]);
+        tree_append(p, to, core.node[i]);
     for (int i = 0; i < end.n; i++)
-        lower_append(p, to, end.node[i]);
+        tree_append(p, to, end.node[i]);
 }
 
 /* A loop or a branch whose last node is a unit, after nothing but lets and checks. */
@@ -304,7 +304,7 @@ static bool around(Tile *t, const Node *n, Unit *u)
     for (int i = 0; i + 1 < n->nbody; i++) {
         if (n->body[i]->kind != N_LET && n->body[i]->kind != N_CHECK)
             return false;
-        lower_append(t->p, &body, n->body[i]);
+        tree_append(t->p, &body, n->body[i]);
     }
     if (n->nbody == 0 || !unit_of(t, n->body[n->nbody - 1], u))
         return false;
@@ -315,11 +315,11 @@ static bool around(Tile *t, const Node *n, Unit *u)
         append_own_sums(t, u, &body);
     else
         for (int i = 0; i < u->core.n; i++)
-            lower_append(t->p, &body, u->core.node[i]);
+            tree_append(t->p, &body, u->core.node[i]);
     if (rows)
         return take_rows(t, n, &body, u);
     u->core = (NodeList){ 0 };
-    lower_append(t->p, &u->core, lower_with_body(t->p, n, &body));
+    tree_append(t->p, &u->core, tree_with_body(t->p, n, &body));
     u->loops += n->kind == N_FOR;
     return true;
 }
@@ -346,7 +346,7 @@ static bool meets_again(Tile *t, const Unit *u, const Nest *nest)
     for (; nest != NULL; nest = nest->outer)
         if (adds_long_sums(nest->loop, u, t->p->policy.long_for_array))
             for (int i = 0; i < u->let.n; i++)
-                if (!lower_mentions(t->p, u->let.node[i]->value, nest->loop->local))
+                if (!tree_mentions(t->p, u->let.node[i]->value, nest->loop->local))
                     return true;
     return false;
 }
@@ -372,17 +372,17 @@ static void put_unit(Tile *t, const Unit *u, NodeList *out)
 
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < part[i]->n; k++)
-            lower_append(t->p, to, part[i]->node[k]);
+            tree_append(t->p, to, part[i]->node[k]);
     if (u->vector == NULL)
         return;
     for (int i = 0; i < u->space.n; i++) {
-        v = lower_with_body(t->p, u->space.node[i], &body);
+        v = tree_with_body(t->p, u->space.node[i], &body);
         body = (NodeList){ 0 };
-        lower_append(t->p, &body, v);
+        tree_append(t->p, &body, v);
     }
-    v = lower_with_body(t->p, u->vector, &body);
-    v->regs = lower_power_below(t->how.registers / u->let.n);
-    lower_append(t->p, out, v);
+    v = tree_with_body(t->p, u->vector, &body);
+    v->regs = tree_power_below(t->how.registers / u->let.n);
+    tree_append(t->p, out, v);
 }
 
 static NodeList tile_list(Tile *t, Node *const *n, int count, const Nest *outer)
@@ -399,7 +399,7 @@ static NodeList tile_list(Tile *t, Node *const *n, int count, const Nest *outer)
             Nest nest = { n[i], outer };
 
             body = tile_list(t, n[i]->body, n[i]->nbody, &nest);
-            lower_append(t->p, &out, lower_with_body(t->p, n[i], &body));
+            tree_append(t->p, &out, tree_with_body(t->p, n[i], &body));
         }
     return out;
 }

@@ -29,9 +29,9 @@ static bool is_fixed(const Keep *k, Expr *index)
 {
     for (int i = 0; i < k->loop->nbody; i++)
         if (k->loop->body[i]->kind == N_LET &&
-            lower_mentions(k->p, index, k->loop->body[i]->local))
+            tree_mentions(k->p, index, k->loop->body[i]->local))
             return false;
-    return !lower_mentions(k->p, index, k->loop->local);
+    return !tree_mentions(k->p, index, k->loop->local);
 }
 
 /* Whether nothing below n reads the array, or stores to it but by sums that are children of the
@@ -43,10 +43,10 @@ static bool is_alone(const Keep *k, const Node *n, const Node *sum, bool child)
     bool alone = true;
 
     for (size_t i = 0; i < sizeof part / sizeof *part && alone; i++)
-        alone = part[i] == NULL || !lower_reads(k->p, part[i], buf);
+        alone = part[i] == NULL || !tree_reads(k->p, part[i], buf);
     if (n->kind == N_STORE && n->out->op == OP_cell && n->out->buf == buf)
         alone = alone && child && is_float_sum(n) &&
-                (n->out == sum->out || lower_differ(n->out->arg[0], sum->out->arg[0]));
+                (n->out == sum->out || tree_differ(n->out->arg[0], sum->out->arg[0]));
     for (int i = 0; i < n->nbody && alone; i++)
         alone = is_alone(k, n->body[i], sum, n == k->loop);
     return alone && n->nat == 0;
@@ -99,7 +99,7 @@ static void put_kept(Keep *k, NodeList *out)
     NodeList body = { 0 };
 
     for (int i = 0; i < k->n; i++)
-        lower_append(p, out,
+        tree_append(p, out,
                      loop_node(p, &(Node){ .kind = N_LET,
                                            .label = k->store[i]->label,
                                            .local = k->local[i],
@@ -110,14 +110,14 @@ static void put_kept(Keep *k, NodeList *out)
 
         if (at < k->n)
             c.out = loop_use(p, k->local[at]);
-        lower_append(p, &body, loop_node(p, &c));
+        tree_append(p, &body, loop_node(p, &c));
     }
-    lower_append(p, out, lower_with_body(p, k->loop, &body));
+    tree_append(p, out, tree_with_body(p, k->loop, &body));
     for (int i = 0; i < k->n; i++) {
         Node c = *k->store[i];
 
         c.value = loop_use(p, k->local[i]);
-        lower_append(p, out, loop_node(p, &c));
+        tree_append(p, out, loop_node(p, &c));
     }
 }
 
@@ -127,7 +127,7 @@ static NodeList keep(Prog *p, const Node *phase, Node *const *n, int count)
 
     for (int i = 0; i < count; i++) {
         NodeList body = keep(p, phase, n[i]->body, n[i]->nbody);
-        Keep k = { .p = p, .phase = phase, .loop = lower_with_body(p, n[i], &body) };
+        Keep k = { .p = p, .phase = phase, .loop = tree_with_body(p, n[i], &body) };
 
         if (k.loop->kind == N_FOR && k.loop->how == FOR_SERIAL && k.loop->lanes <= 1)
             find_sums(&k);
@@ -141,7 +141,7 @@ void lower_accumulate_outer(Kernel *k)
     for (int i = 0; i < k->n; i++) {
         NodeList body = keep(k->p, k->phase[i], k->phase[i]->body, k->phase[i]->nbody);
 
-        k->phase[i] = lower_with_body(k->p, k->phase[i], &body);
+        k->phase[i] = tree_with_body(k->p, k->phase[i], &body);
     }
     lower_done(k, k->p->stage);
 }

@@ -97,7 +97,7 @@ static Expr *step_of(Rows *w, Expr *e)
     Prog *p = w->p;
     Expr *a, *b;
 
-    if (!lower_mentions(p, e, w->row))
+    if (!tree_mentions(p, e, w->row))
         return ir_int(p, 0);
     if (e->op == OP_local)
         return ir_int(p, 1);
@@ -108,10 +108,10 @@ static Expr *step_of(Rows *w, Expr *e)
     if (a == NULL || b == NULL)
         return NULL;
     if (e->op == OP_add)
-        return lower_add(p, a, b);
-    if (!lower_mentions(p, e->arg[1], w->row))
-        return lower_mul(p, a, e->arg[1]);
-    return lower_mentions(p, e->arg[0], w->row) ? NULL : lower_mul(p, b, e->arg[0]);
+        return tree_add(p, a, b);
+    if (!tree_mentions(p, e->arg[1], w->row))
+        return tree_mul(p, a, e->arg[1]);
+    return tree_mentions(p, e->arg[0], w->row) ? NULL : tree_mul(p, b, e->arg[0]);
 }
 
 static Expr *row_of(Rows *w, Expr *e, int r);
@@ -123,7 +123,7 @@ static Expr *cell_of(Rows *w, Expr *e, int r)
 
     if (step == NULL)
         return NULL;
-    at = lower_add(w->p, row_of(w, e->arg[0], 0), lower_mul(w->p, step, ir_int(w->p, r)));
+    at = tree_add(w->p, row_of(w, e->arg[0], 0), tree_mul(w->p, step, ir_int(w->p, r)));
     return loop_cell(w->p, e->buf, &at, 1, e->k);
 }
 
@@ -140,7 +140,7 @@ static Expr *row_of(Rows *w, Expr *e, int r)
     for (int i = 0; x == NULL && i < e->nargs; i++)
         arg[i] = row_of(w, e->arg[i], r);
     if (x == NULL && e->op == OP_add && e->type == T_i64)
-        x = lower_add(w->p, arg[0], arg[1]);
+        x = tree_add(w->p, arg[0], arg[1]);
     if (x == NULL)
         x = ir_with_args(w->p, e, arg);
     *ir_memo(w->p, &w->at[r], e) = x;
@@ -152,7 +152,7 @@ static Node *copy_of(Rows *w, const Node *n, int r)
 {
     Node *c = loop_node(w->p, n);
     Expr **slot[LIMIT_SLOTS];
-    int k = lower_slots(c, slot);
+    int k = tree_slots(c, slot);
 
     for (int i = 0; i < k; i++)
         *slot[i] = row_of(w, *slot[i], r);
@@ -177,9 +177,9 @@ static NodeList jam(Rows *w, Node *const *n, int count)
         }
         body = jam(w, n[i]->body, n[i]->nbody);
         for (int r = 0; own && r < w->n; r++)
-            lower_append(w->p, &out, copy_of(w, n[i], r));
+            tree_append(w->p, &out, copy_of(w, n[i], r));
         if (!own)
-            lower_append(w->p, &out, lower_with_body(w->p, n[i], &body));
+            tree_append(w->p, &out, tree_with_body(w->p, n[i], &body));
     }
     return out;
 }
@@ -194,7 +194,7 @@ static NodeList side_by_side(Rows *w, const Node *loop, Expr *first, int n)
     for (int r = 0; r < n; r++) {
         w->at[r] = (Memo){ 0 };
         *ir_memo(w->p, &w->at[r], loop_use(w->p, loop->local)) =
-            lower_add(w->p, first, ir_int(w->p, r));
+            tree_add(w->p, first, ir_int(w->p, r));
     }
     return jam(w, loop->body, loop->nbody);
 }
@@ -202,7 +202,7 @@ static NodeList side_by_side(Rows *w, const Node *loop, Expr *first, int n)
 static void put_list(Rows *w, const NodeList *from, NodeList *out)
 {
     for (int i = 0; i < from->n; i++)
-        lower_append(w->p, out, from->node[i]);
+        tree_append(w->p, out, from->node[i]);
 }
 
 /* `count` times n rows, from `first` on. */
@@ -224,8 +224,8 @@ static void put_tiles(Rows *w, const Node *loop, Expr *first, Expr *count, int n
     head.over =
         first == loop->lo && loop_is_all(p, loop) ? loop_over_tiles(p, loop->over, n) : NULL;
     body = side_by_side(
-        w, loop, lower_add(p, first, lower_mul(p, loop_use(p, q), ir_int(p, n))), n);
-    lower_append(p, out, lower_with_body(p, &head, &body));
+        w, loop, tree_add(p, first, tree_mul(p, loop_use(p, q), ir_int(p, n))), n);
+    tree_append(p, out, tree_with_body(p, &head, &body));
 }
 
 /* So many rows at a time; what is left is one tile when it is known how many there are, and else
@@ -233,7 +233,7 @@ static void put_tiles(Rows *w, const Node *loop, Expr *first, Expr *count, int n
 static void put_rows(Rows *w, const Node *loop, int n, NodeList *out)
 {
     Prog *p = w->p;
-    Expr *rows = lower_sub(p, loop->hi, loop->lo), *count, *done;
+    Expr *rows = tree_sub(p, loop->hi, loop->lo), *count, *done;
     Node rest = *loop;
 
     if (rows->op == OP_int) {
@@ -243,10 +243,10 @@ static void put_rows(Rows *w, const Node *loop, int n, NodeList *out)
         return;
     }
     count = ir_op2(p, OP_div, rows, ir_int(p, n));
-    done = lower_mul(p, count, ir_int(p, n));
+    done = tree_mul(p, count, ir_int(p, n));
     put_tiles(w, loop, loop->lo, count, n, out);
-    rest.lo = lower_add(p, loop->lo, done);
-    lower_append(p, out, lower_renamed(p, loop_node(p, &rest)));
+    rest.lo = tree_add(p, loop->lo, done);
+    tree_append(p, out, tree_renamed(p, loop_node(p, &rest)));
 }
 
 typedef struct Stores {
@@ -342,10 +342,10 @@ static Node *tile_vector(Rows *w, const Node *v)
         if (s.rows > 1)
             put_rows(w, n, s.rows, &out);
         else
-            lower_append(w->p, &out, n);
+            tree_append(w->p, &out, n);
     }
     c.regs = s.registers;
-    return lower_with_body(w->p, &c, &out);
+    return tree_with_body(w->p, &c, &out);
 }
 
 static NodeList rows_list(Rows *w, Node *const *n, int count)
@@ -354,10 +354,10 @@ static NodeList rows_list(Rows *w, Node *const *n, int count)
 
     for (int i = 0; i < count; i++)
         if (n[i]->kind == N_FOR && n[i]->how == FOR_VECTOR) {
-            lower_append(w->p, &out, tile_vector(w, n[i]));
+            tree_append(w->p, &out, tile_vector(w, n[i]));
         } else {
             body = rows_list(w, n[i]->body, n[i]->nbody);
-            lower_append(w->p, &out, lower_with_body(w->p, n[i], &body));
+            tree_append(w->p, &out, tree_with_body(w->p, n[i], &body));
         }
     return out;
 }
@@ -383,7 +383,7 @@ static Node *with_rows_inside(Rows *w, Node *phase)
 
     if (phase->kind != N_FOR || phase->how != FOR_PARALLEL || phase->lanes > 1 || v == NULL ||
         v->kind != N_FOR || v->how != FOR_VECTOR || phase->lo != ir_int(w->p, 0) ||
-        lower_mentions(w->p, v->lo, phase->local) || lower_mentions(w->p, v->hi, phase->local))
+        tree_mentions(w->p, v->lo, phase->local) || tree_mentions(w->p, v->hi, phase->local))
         return NULL;
     cut = lower_in_blocks(w->p, phase);
     if (cut != NULL)

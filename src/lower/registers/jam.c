@@ -55,7 +55,7 @@ static int sums_of(Jam *j, const Node *loop, const Node *n)
 static bool is_last(Jam *j, const Node *loop, const Node *n)
 {
     return n->kind == N_STORE && n->nat == 0 &&
-           (n->out->op == OP_cell ? lower_is_stepped(j->p, n->out->arg[0], loop->local)
+           (n->out->op == OP_cell ? tree_is_stepped(j->p, n->out->arg[0], loop->local)
                                   : n->op == A_ADD);
 }
 
@@ -67,14 +67,14 @@ static int fold_in(Jam *j, const Node *n)
     while (at < n->nbody && (n->body[at]->kind == N_LET || n->body[at]->kind == N_CHECK))
         at++;
     if (at == n->nbody || sums_of(j, n, n->body[at]) == 0 ||
-        lower_mentions(j->p, n->body[at]->lo, n->local) ||
-        lower_mentions(j->p, n->body[at]->hi, n->local))
+        tree_mentions(j->p, n->body[at]->lo, n->local) ||
+        tree_mentions(j->p, n->body[at]->hi, n->local))
         return -1;
     for (int i = 0; i < at; i++) {
         const Node *x = n->body[i];
 
-        if (x->kind == N_LET && (lower_mentions(j->p, n->body[at]->lo, x->local) ||
-                                 lower_mentions(j->p, n->body[at]->hi, x->local)))
+        if (x->kind == N_LET && (tree_mentions(j->p, n->body[at]->lo, x->local) ||
+                                 tree_mentions(j->p, n->body[at]->hi, x->local)))
             return -1;
     }
     for (int i = at + 1; i < n->nbody; i++)
@@ -110,7 +110,7 @@ static bool is_apart(Jam *j, const Node *n, int at)
 /* Iteration `entry` of the loop, with locals of its own. */
 static Node *iteration(Jam *j, Node *n, Expr *entry)
 {
-    return loop_replace(j->p, lower_renamed(j->p, n), n->local, entry);
+    return loop_replace(j->p, tree_renamed(j->p, n), n->local, entry);
 }
 
 static Node *many(Jam *j, Node *n, int at, int most, Expr *count)
@@ -122,38 +122,38 @@ static Node *many(Jam *j, Node *n, int at, int most, Expr *count)
     };
 
     loop.over = loop_is_all(p, n) ? loop_over_tiles(p, n->over, most) : NULL;
-    Expr *first = lower_add(p, n->lo, lower_mul(p, loop_use(p, q), ir_int(p, most)));
+    Expr *first = tree_add(p, n->lo, tree_mul(p, loop_use(p, q), ir_int(p, most)));
     Node *one[LIMIT_JAMMED], *fold;
     NodeList body = { 0 }, sums = { 0 };
 
     for (int u = 0; u < most; u++) {
-        one[u] = iteration(j, n, lower_add(p, first, ir_int(p, u)));
+        one[u] = iteration(j, n, tree_add(p, first, ir_int(p, u)));
         for (int i = 0; i < at; i++)
-            lower_append(p, &body, one[u]->body[i]);
+            tree_append(p, &body, one[u]->body[i]);
         for (int i = 0; i < one[u]->body[at]->nbody; i++)
-            lower_append(p, &sums,
+            tree_append(p, &sums,
                          u == 0
                              ? one[u]->body[at]->body[i]
                              : loop_replace(p, one[u]->body[at]->body[i], one[u]->body[at]->local,
                                             loop_use(p, one[0]->body[at]->local)));
     }
-    fold = lower_with_body(p, one[0]->body[at], &sums);
-    lower_append(p, &body, fold);
+    fold = tree_with_body(p, one[0]->body[at], &sums);
+    tree_append(p, &body, fold);
     for (int u = 0; u < most; u++)
         for (int i = at + 1; i < n->nbody; i++)
-            lower_append(p, &body, one[u]->body[i]);
-    return lower_with_body(p, &loop, &body);
+            tree_append(p, &body, one[u]->body[i]);
+    return tree_with_body(p, &loop, &body);
 }
 
 static void put_jam(Jam *j, Node *n, int at, int most, NodeList *out)
 {
     Prog *p = j->p;
-    Expr *count = ir_op2(p, OP_div, lower_sub(p, n->hi, n->lo), ir_int(p, most));
+    Expr *count = ir_op2(p, OP_div, tree_sub(p, n->hi, n->lo), ir_int(p, most));
     Node rest = *n;
 
-    lower_append(p, out, many(j, n, at, most, count));
-    rest.lo = lower_add(p, n->lo, lower_mul(p, count, ir_int(p, most)));
-    lower_append(p, out, loop_node(p, &rest));
+    tree_append(p, out, many(j, n, at, most, count));
+    rest.lo = tree_add(p, n->lo, tree_mul(p, count, ir_int(p, most)));
+    tree_append(p, out, loop_node(p, &rest));
 }
 
 static NodeList jam(Jam *j, Node *const *n, int count)
@@ -169,7 +169,7 @@ static NodeList jam(Jam *j, Node *const *n, int count)
             put_jam(j, n[i], at, most, &out);
         } else {
             body = jam(j, n[i]->body, n[i]->nbody);
-            lower_append(j->p, &out, lower_with_body(j->p, n[i], &body));
+            tree_append(j->p, &out, tree_with_body(j->p, n[i], &body));
         }
     }
     return out;

@@ -23,8 +23,8 @@ static void count_operand(Expr *e, void *ctx)
 
     if (e->op != OP_cell || !ir_is_float(e))
         return;
-    own = lower_mentions(s->p, e, s->row);
-    if (lower_mentions(s->p, e, s->lane))
+    own = tree_mentions(s->p, e, s->row);
+    if (tree_mentions(s->p, e, s->lane))
         s->vector[own]++;
     else
         s->scalar[own]++;

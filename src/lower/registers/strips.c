@@ -45,8 +45,8 @@ static Node *with_loop(Prog *p, const Node *head, Node *body)
 {
     NodeList list = { 0 };
 
-    lower_append(p, &list, body);
-    return lower_with_body(p, head, &list);
+    tree_append(p, &list, body);
+    return tree_with_body(p, head, &list);
 }
 
 /* phase block: vector: row: body */
@@ -74,7 +74,7 @@ Node *lower_in_blocks(Prog *p, Node *phase)
         return NULL;
     v = loop_rewrite(p, v, in_block, &b, &memo);
     v = loop_replace(p, v, phase->local,
-                     lower_add(p, lower_mul(p, b.block, ir_int(p, b.n)), b.place));
+                     tree_add(p, tree_mul(p, b.block, ir_int(p, b.n)), b.place));
     outer.local = block;
     outer.over = loop_over_tiles(p, phase->over, b.n);
     row.local = place;
@@ -86,14 +86,14 @@ Node *lower_in_blocks(Prog *p, Node *phase)
 Node *lower_in_strips(Prog *p, Node *phase, int n)
 {
     Local *block = loop_local(p, "block", T_i64, 1);
-    Expr *first = lower_mul(p, loop_use(p, block), ir_int(p, n));
+    Expr *first = tree_mul(p, loop_use(p, block), ir_int(p, n));
     Node outer = *phase, row = *phase;
 
     outer.local = block;
-    outer.hi = ir_op2(p, OP_div, lower_add(p, phase->hi, ir_int(p, n - 1)), ir_int(p, n));
+    outer.hi = ir_op2(p, OP_div, tree_add(p, phase->hi, ir_int(p, n - 1)), ir_int(p, n));
     outer.over = loop_over_tiles(p, phase->over, n);
     row.over = loop_over_tile(p, outer.over, loop_use(p, block), OVER_POSITIONS);
     row.lo = first;
-    row.hi = ir_op2(p, OP_min, lower_add(p, first, ir_int(p, n)), phase->hi);
+    row.hi = ir_op2(p, OP_min, tree_add(p, first, ir_int(p, n)), phase->hi);
     return nest(p, &outer, &row, phase->body[0]);
 }

@@ -12,8 +12,8 @@ static Node *with_nest(Prog *p, Node *in, const Node *old, Node *by)
     if (in == old)
         return by;
     for (int i = 0; i < in->nbody; i++)
-        lower_append(p, &body, with_nest(p, in->body[i], old, by));
-    return lower_with_body(p, in, &body);
+        tree_append(p, &body, with_nest(p, in->body[i], old, by));
+    return tree_with_body(p, in, &body);
 }
 
 /* Of a phase that is named itself, the sums are in what is last in it. */

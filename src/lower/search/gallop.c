@@ -5,7 +5,7 @@
  * starts where the last search ended.  Over two sorted axes that is a merge when both are dense,
  * and a galloping search through the longer one when the other is sparse.  Needs flat loops, and
  * hoisted searches: hoisting decides which loop a search is in. */
-#include "lower/tree/tree_int.h"
+#include "lower/phase/phase_int.h"
 
 enum { LIMIT_TREE = 256 };
 

@@ -174,9 +174,9 @@ static bool is_whole(Prog *p, Expr *find)
         q = ir_int(p, 0);
     else if (lo->op == OP_cell || lo->op == OP_mul)
         q = lo->arg[0];
-    if (q == NULL || q->type != T_i64 || lower_first(p, a, q) != lo)
+    if (q == NULL || q->type != T_i64 || tree_first(p, a, q) != lo)
         return false;
-    return lower_add(p, lo, lower_extent(p, a, q)) == find->arg[1];
+    return tree_add(p, lo, tree_extent(p, a, q)) == find->arg[1];
 }
 
 static Expr *map(Prog *p, Expr *e, void *ctx)

@@ -49,7 +49,7 @@ static void add_check(Tests *t, const Node *n, NodeList *out)
     if (is_known(t, n->cond))
         return;
     learn(t, n->cond);
-    lower_append(t->p, out, loop_node(t->p, n));
+    tree_append(t->p, out, loop_node(t->p, n));
 }
 
 static bool is_moving(Tests *t, Expr *e, Memo *fixed)
@@ -96,14 +96,14 @@ static void hoist(Tests *t, const Node *loop, NodeList *body, NodeList *out)
             !lower_is_invariant(t->p, t->phase, e, &t->kept)) {
             if (n->kind == N_LET)
                 lower_put_in(t->moving, n->local);
-            lower_append(t->p, &left, n);
+            tree_append(t->p, &left, n);
             continue;
         }
         moved = before_loop(t, loop, n);
         if (n->kind == N_CHECK)
             add_check(t, &moved, out);
         else
-            lower_append(t->p, out, loop_node(t->p, &moved));
+            tree_append(t->p, out, loop_node(t->p, &moved));
     }
     *body = left;
 }
@@ -125,7 +125,7 @@ static void check_body(Tests *t, const Node *n, NodeList *out)
     c.body = body.node;
     c.nbody = body.n;
     if (body.n > 0)
-        lower_append(t->p, out, loop_node(t->p, &c));
+        tree_append(t->p, out, loop_node(t->p, &c));
 }
 
 static NodeList check_list(Tests *t, Node *const *n, int count)
@@ -138,7 +138,7 @@ static NodeList check_list(Tests *t, Node *const *n, int count)
         else if (n[i]->kind == N_FOR || n[i]->kind == N_IF || n[i]->kind == N_BUILD)
             check_body(t, n[i], &out);
         else
-            lower_append(t->p, &out, n[i]);
+            tree_append(t->p, &out, n[i]);
     }
     return out;
 }

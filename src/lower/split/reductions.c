@@ -207,7 +207,7 @@ Node *split_loop(Prog *p, const char *label, Local *l, Expr *hi, const Over *ove
 {
     NodeList body = { 0 };
 
-    lower_append(p, &body, in);
+    tree_append(p, &body, in);
     return new_loop(p, label, l, ir_int(p, 0), hi, over, body);
 }
 
@@ -248,7 +248,7 @@ static Node *cut_node(Cut *c, Node *n)
         if (n->out->buf == c->whole[i])
             to->out = split_cell(c, n->out, i);
     for (int i = 0; i < to->nbody; i++)
-        lower_append(c->p, &body, cut_node(c, to->body[i]));
+        tree_append(c->p, &body, cut_node(c, to->body[i]));
     to->body = body.node;
     return to;
 }
@@ -349,10 +349,10 @@ static void begin_parts(Cut *c, Local *q, const char *label, NodeList *body)
     c->over = loop_over(p, c->axis, c->q);
     c->axis = c->axis->parent;
     c->from = element_at(p, start, c->q);
-    c->to = element_at(p, start, lower_add(p, c->q, ir_int(p, 1)));
+    c->to = element_at(p, start, tree_add(p, c->q, ir_int(p, 1)));
     for (int i = 0; i < c->n; i++) {
         c->part[i] = split_array(c, i);
-        lower_append(p, body, everywhere(c, i, BEGIN, c->q, label));
+        tree_append(p, body, everywhere(c, i, BEGIN, c->q, label));
     }
 }
 
@@ -361,14 +361,14 @@ static void add_cut_body(Cut *c, Local *row, NodeList *out)
     for (int i = 0; i < c->phase->nbody; i++) {
         Node *n = cut_node(c, c->phase->body[i]);
 
-        lower_append(c->p, out, loop_replace(c->p, n, c->row, loop_use(c->p, row)));
+        tree_append(c->p, out, loop_replace(c->p, n, c->row, loop_use(c->p, row)));
     }
 }
 
 /* Lets with locals of their own, as the phase stays beside its copy. */
 static NodeList renamed(Prog *p, NodeList l, const char *label)
 {
-    Node *all = lower_renamed(p, new_loop(p, label, NULL, NULL, NULL, NULL, l));
+    Node *all = tree_renamed(p, new_loop(p, label, NULL, NULL, NULL, NULL, l));
 
     return (NodeList){ .node = (Node **)all->body, .n = all->nbody };
 }
@@ -386,12 +386,12 @@ static Node *add_parts_of_row(Cut *c, const char *label)
 
     c->q = loop_use(p, q);
     for (int i = 0; i < c->n; i++)
-        lower_append(p, &body, everywhere(c, i, ADD, loop_use(p, row), label));
-    lower_append(p, &out,
+        tree_append(p, &body, everywhere(c, i, ADD, loop_use(p, row), label));
+    tree_append(p, &out,
                  new_let(p, label, row, element_at(p, loop_coord(p, rows, 0), x)));
-    lower_append(p, &out,
+    tree_append(p, &out,
                  new_loop(p, label, q, element_at(p, start, x),
-                          element_at(p, start, lower_add(p, x, ir_int(p, 1))),
+                          element_at(p, start, tree_add(p, x, ir_int(p, 1))),
                           loop_over(p, c->axis, x), body));
     phase = new_loop(p, label, l, ir_int(p, 0), ir_count(p, rows), loop_over(p, rows, NULL), out);
     phase->how = FOR_PARALLEL;
@@ -406,7 +406,7 @@ static Node *stop_at(Cut *c, Node *n, Expr *stop)
     if (split_is_row_loop(c, n))
         to->hi = stop;
     for (int i = 0; i < n->nbody; i++)
-        lower_append(c->p, &body, stop_at(c, n->body[i], stop));
+        tree_append(c->p, &body, stop_at(c, n->body[i], stop));
     to->body = body.node;
     return to;
 }
@@ -420,11 +420,11 @@ static Node *without_long(Cut *c, const Node *phase, Expr *limit)
     NodeList body = { 0 };
     Node *n = loop_node(p, phase);
 
-    lower_append(p, &body,
+    tree_append(p, &body,
                  new_let(p, phase->label, stop,
                          ir_node(p, OP_select, (Expr *[]){ is_short, c->hi, c->lo }, 3)));
     for (int i = 0; i < phase->nbody; i++)
-        lower_append(p, &body, stop_at(c, phase->body[i], loop_use(p, stop)));
+        tree_append(p, &body, stop_at(c, phase->body[i], loop_use(p, stop)));
     n->body = body.node;
     n->nbody = body.n;
     return n;
@@ -444,19 +444,19 @@ static void cut_long_rows(Cut *c, Node *phase, NodeList *out)
 
     c->axis = entries;
     begin_parts(c, q, label, &body);
-    lower_append(p, &body,
+    tree_append(p, &body,
                  new_let(p, label, row, element_at(p, loop_coord(p, parts, 0), c->q)));
-    lower_append(p, &body,
+    tree_append(p, &body,
                  new_let(p, label, shift, element_at(p, loop_coord(p, parts, 1), c->q)));
     c->shift = loop_use(p, shift);
     add_cut_body(c, row, &body);
     body = renamed(p, body, label);
-    lower_append(p, out,
+    tree_append(p, out,
                  without_long(c, phase, element_at(p, loop_coord(p, limit, 0), ir_int(p, 0))));
     n = new_loop(p, label, q, ir_int(p, 0), ir_count(p, parts), loop_over(p, parts, NULL), body);
     n->how = FOR_PARALLEL;
-    lower_append(p, out, n);
-    lower_append(p, out, add_parts_of_row(c, split_label(p, c->whole[0]->name, ".sum")));
+    tree_append(p, out, n);
+    tree_append(p, out, add_parts_of_row(c, split_label(p, c->whole[0]->name, ".sum")));
 }
 
 static bool is_of_sizes(const Expr *e)
@@ -493,24 +493,24 @@ static void add_groups(Cut *c, const char *name, NodeList *out)
         c->group[i] = split_array(c, i);
     c->q = loop_use(p, q);
     for (int i = 0; i < c->n; i++)
-        lower_append(p, &add, everywhere(c, i, GATHER, group, label));
+        tree_append(p, &add, everywhere(c, i, GATHER, group, label));
     c->q = group;
     memcpy(c->part, c->group, sizeof c->part);
     for (int i = 0; i < c->n; i++)
-        lower_append(p, &body, everywhere(c, i, BEGIN, group, label));
-    lower_append(p, &body,
+        tree_append(p, &body, everywhere(c, i, BEGIN, group, label));
+    tree_append(p, &body,
                  new_loop(p, label, q, first_of_group(p, group, parts),
-                          first_of_group(p, lower_add(p, group, ir_int(p, 1)), parts),
+                          first_of_group(p, tree_add(p, group, ir_int(p, 1)), parts),
                           loop_over(p, (Axis *)parts, NULL), add));
     n = new_loop(p, label, g, ir_int(p, 0), ir_int(p, GROUPS), NULL, body);
     n->how = FOR_PARALLEL;
-    lower_append(p, out, n);
+    tree_append(p, out, n);
     label = split_label(p, c->whole[0]->name, ".sum");
     for (int i = 0; i < c->n; i++)
-        lower_append(p, &sum, everywhere(c, i, JOIN, NULL, label));
+        tree_append(p, &sum, everywhere(c, i, JOIN, NULL, label));
     n = lower_phase(p, &sum);
     n->why = "it adds up parts";
-    lower_append(p, out, n);
+    tree_append(p, out, n);
 }
 
 /* A loop that adds to a few elements: its rows, or the entries of its rows, in parts. */
@@ -531,10 +531,10 @@ static void cut_sum(Cut *c, Node *phase, NodeList *out)
     n = c->start == NULL ? new_loop(p, label, row, c->from, c->to, c->over, rows)
                          : new_loop(p, label, row, element_at(p, loop_coord(p, parts, 0), c->q),
                                     element_at(p, loop_coord(p, parts, 1), c->q), NULL, rows);
-    lower_append(p, &body, n);
+    tree_append(p, &body, n);
     n = new_loop(p, label, q, ir_int(p, 0), ir_count(p, parts), loop_over(p, parts, NULL), body);
     n->how = FOR_PARALLEL;
-    lower_append(p, out, n);
+    tree_append(p, out, n);
     add_groups(c, q->name, out);
 }
 
@@ -551,7 +551,7 @@ static void cut_serial(Cut *c, Node *phase, NodeList *out)
     c->is_small = true;
     n->why = "it has no outer loop that could be cut";
     if (!is_loop(phase)) {
-        lower_append(c->p, out, n);
+        tree_append(c->p, out, n);
         return;
     }
     split_find(c);
@@ -564,7 +564,7 @@ static void cut_serial(Cut *c, Node *phase, NodeList *out)
         return;
     }
     n->why = c->no != NULL ? c->no : "it writes nothing";
-    lower_append(c->p, out, n);
+    tree_append(c->p, out, n);
 }
 
 static int count_nodes(const Node *n)
@@ -600,7 +600,7 @@ static void cut_phase(Prog *p, Node *phase, Sums *sums, NodeList *out)
         count_nodes(phase) <= c.p->policy.twice_nodes && split_can_cut(&c))
         cut_long_rows(&c, phase, out);
     else
-        lower_append(p, out, phase);
+        tree_append(p, out, phase);
 }
 
 void lower_split_sums(Kernel *k)
@@ -611,7 +611,7 @@ void lower_split_sums(Kernel *k)
     for (int i = 0; i < k->n; i++) {
         if (lower_has_registers(k->phase[i])) {
             split_end_sums(k->p, &sums, k->phase[i], &out);
-            lower_append(k->p, &out, k->phase[i]);
+            tree_append(k->p, &out, k->phase[i]);
         } else {
             cut_phase(k->p, k->phase[i], &sums, &out);
         }

@@ -36,19 +36,10 @@ static Axis *parts_of(Prog *p, Axis *of, int k)
     return r;
 }
 
-static const Node *loop_of(const Node *n, const Local *l)
-{
-    const Node *found = n->kind == N_FOR && n->local == l ? n : NULL;
-
-    for (int i = 0; i < n->nbody && found == NULL; i++)
-        found = loop_of(n->body[i], l);
-    return found;
-}
-
 /* Whether an index is an entry of the axis, below the row of the iteration. */
 static bool is_below_row(Cut *c, const Expr *index, const Axis *of)
 {
-    const Node *loop = index->op == OP_local ? loop_of(c->phase, index->local) : NULL;
+    const Node *loop = index->op == OP_local ? tree_binder(c->phase, index->local) : NULL;
     const Expr *lo = loop != NULL ? loop->lo : NULL;
 
     if (index == loop_use(c->p, c->row))
@@ -125,8 +116,8 @@ bool split_can_scatter(Cut *c, int *k)
 static Expr *is_in_part(Cut *c, Expr *x)
 {
     Prog *p = c->p;
-    Expr *first = lower_cell(p, loop_coord(p, c->axis, 0), c->q),
-         *end = lower_cell(p, loop_coord(p, c->axis, 1), c->q);
+    Expr *first = tree_cell(p, loop_coord(p, c->axis, 0), c->q),
+         *end = tree_cell(p, loop_coord(p, c->axis, 1), c->q);
 
     return ir_op2(p, OP_and, ir_op2(p, OP_le, first, x), ir_op2(p, OP_lt, x, end));
 }
@@ -135,7 +126,7 @@ static Node *only_if(Prog *p, const char *label, Expr *cond, Node *in)
 {
     NodeList body = { 0 };
 
-    lower_append(p, &body, in);
+    tree_append(p, &body, in);
     return loop_node(p, &(Node){ .kind = N_IF,
                                  .label = label,
                                  .cond = cond,
@@ -191,7 +182,7 @@ static Node *in_parts(Cut *c, Node *n)
         if (n->out->buf == c->whole[i])
             to->out = split_cell(c, n->out, i);
     for (int i = 0; i < n->nbody; i++)
-        lower_append(c->p, &body, in_parts(c, n->body[i]));
+        tree_append(c->p, &body, in_parts(c, n->body[i]));
     to->body = body.node;
     return to;
 }
@@ -210,8 +201,8 @@ void split_end_sums(Prog *p, Sums *s, const Node *before, NodeList *out)
     int n = 0;
 
     for (int k = 0; k < s->n; k++) {
-        if (before == NULL || lower_touches(p, before, s->sum[k].whole))
-            lower_append(p, out, s->sum[k].phase);
+        if (before == NULL || tree_touches(p, before, s->sum[k].whole))
+            tree_append(p, out, s->sum[k].phase);
         else
             s->sum[n++] = s->sum[k];
     }
@@ -234,14 +225,14 @@ void split_scatter(Cut *c, Node *phase, int k, Sums *sums, NodeList *out)
             continue;
         }
         c->part[i] = split_array(c, i);
-        lower_append(p, out, all_rows(c, i, false));
+        tree_append(p, out, all_rows(c, i, false));
         sums->sum = arena_grow(p->arena, sums->sum, sums->n, &sums->cap, sizeof *sums->sum);
         sums->sum[sums->n++] = (Sum){ c->whole[i], c->part[i], c->axis, all_rows(c, i, true) };
     }
-    c->q = lower_cell(p, part, loop_use(p, c->row));
+    c->q = tree_cell(p, part, loop_use(p, c->row));
     n = in_parts(c, phase);
     n->how = FOR_PARALLEL;
     n->parts = part;
     split_end_sums(p, sums, n, out); /* of what it reads */
-    lower_append(p, out, n);
+    tree_append(p, out, n);
 }

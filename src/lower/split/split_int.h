@@ -5,7 +5,7 @@
 #ifndef WEFT_PARTS_INT_H
 #define WEFT_PARTS_INT_H
 
-#include "lower/tree/tree_int.h"
+#include "lower/phase/phase_int.h"
 
 typedef struct Cut { /* of one phase */
     Prog *p;

@@ -24,10 +24,10 @@ static void find_entries(Cut *c, const Node *n)
 
         if (lo != NULL && lo->op == OP_cell && lo->buf->of != NULL && lo->buf->of_k == -1 &&
             lo->buf->of->extent == X_SEG && lo->arg[0] == row &&
-            c->phase->hi == lower_count(c->p, lo->buf->of->parent)) {
+            c->phase->hi == tree_count(c->p, lo->buf->of->parent)) {
             c->start = lo->buf;
             c->lo = lo;
-            c->hi = lower_cell(c->p, lo->buf, lower_add(c->p, row, ir_int(c->p, 1)));
+            c->hi = tree_cell(c->p, lo->buf, tree_add(c->p, row, ir_int(c->p, 1)));
         }
         find_entries(c, b);
     }
@@ -38,24 +38,16 @@ void split_find(Cut *c)
     find_entries(c, c->phase);
 }
 
-static const Node *loop_of(const Node *n, const Local *l)
-{
-    const Node *found = n->kind == N_FOR && n->local == l ? n : NULL;
-
-    for (int i = 0; i < n->nbody && found == NULL; i++)
-        found = loop_of(n->body[i], l);
-    return found;
-}
-
 /* Whether the loops go over all of a dimension, or it is short: so that to begin it for each part
  * costs no more than what is added to it. */
 static bool is_covered(Cut *c, Expr *index, Expr *extent)
 {
-    const Node *loop = index->op == OP_local ? loop_of(c->phase, index->local) : NULL;
+    const Node *loop = index->op == OP_local ? tree_binder(c->phase, index->local) : NULL;
 
     if (extent->op == OP_int && extent->i <= c->p->policy.part_short)
         return true;
-    return loop != NULL && loop->lo->op == OP_int && loop->lo->i == 0 && loop->hi == extent;
+    return loop != NULL && loop->kind == N_FOR && loop->lo->op == OP_int && loop->lo->i == 0 &&
+           loop->hi == extent;
 }
 
 /* Whether an element is its row's own, and no other than its row's iteration can tell it. */
@@ -71,7 +63,7 @@ static bool is_of_row(Cut *c, Expr *out, int *row_dim)
 
         if (*row_dim < 0 && out->arg[d] == loop_use(c->p, c->row) && extent == c->phase->hi)
             *row_dim = d;
-        else if (lower_uses(c->p, out->arg[d], c->row, &memo) ||
+        else if (tree_uses(c->p, out->arg[d], c->row, &memo) ||
                  !is_covered(c, out->arg[d], extent))
             return false;
     }
@@ -82,7 +74,7 @@ static bool is_of_row(Cut *c, Expr *out, int *row_dim)
 static bool is_own_index(Cut *c, Expr *index)
 {
     const Local *l = lower_index_owner(index);
-    const Node *loop = l != NULL ? loop_of(c->phase, l) : NULL;
+    const Node *loop = l != NULL ? tree_binder(c->phase, l) : NULL;
 
     return loop != NULL && ((loop == c->phase && index->op == OP_local) ||
                             lower_entries(c->p, c->phase, loop) != NULL);

@@ -31,10 +31,10 @@ Node *lower_over_elements(Prog *p, const Buf *b, const Elements *e, const char *
                       .how = d == 0 ? FOR_PARALLEL : FOR_SERIAL,
                       .hi = lower_dim_extent(p, b, e->dim[d]),
                       .over = lower_dim_over(p, b, e->dim[d]) };
-        Node *n = lower_with_body(p, &loop, &body);
+        Node *n = tree_with_body(p, &loop, &body);
 
         body = (NodeList){ 0 };
-        lower_append(p, &body, n);
+        tree_append(p, &body, n);
     }
     return lower_phase(p, &body);
 }

@@ -37,14 +37,14 @@ Expr *lower_parent(Prog *p, Entry *e)
 Expr *lower_pos(Prog *p, Entry *e)
 {
     if (e->pos == NULL)
-        e->pos = lower_add(p, lower_first(p, e->axis, lower_parent(p, e)), e->loc);
+        e->pos = tree_add(p, tree_first(p, e->axis, lower_parent(p, e)), e->loc);
     return e->pos;
 }
 
 Expr *lower_loc(Prog *p, Entry *e)
 {
     if (e->loc == NULL)
-        e->loc = lower_sub(p, e->pos, lower_first(p, e->axis, lower_parent(p, e)));
+        e->loc = tree_sub(p, e->pos, tree_first(p, e->axis, lower_parent(p, e)));
     return e->loc;
 }
 
@@ -76,7 +76,7 @@ Expr *lower_coord(Prog *p, Entry *e, int k)
         return lower_loc(p, e);
     if (c->kind == C_EXPR)
         return coord_expr(p, e, c->expr);
-    return lower_cell(p, loop_coord(p, e->axis, k), lower_pos(p, e));
+    return tree_cell(p, loop_coord(p, e->axis, k), lower_pos(p, e));
 }
 
 Expr *lower_leaf(Prog *p, Entry *e, Expr *leaf)

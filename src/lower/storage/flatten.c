@@ -10,7 +10,7 @@
 static Expr *tidy(Prog *p, Expr *e, void *ctx)
 {
     (void)ctx;
-    return e->op == OP_add && e->type == T_i64 ? lower_add(p, e->arg[0], e->arg[1]) : e;
+    return e->op == OP_add && e->type == T_i64 ? tree_add(p, e->arg[0], e->arg[1]) : e;
 }
 
 static Expr *strided(Prog *p, Expr *e, Memo *memo)
@@ -18,7 +18,7 @@ static Expr *strided(Prog *p, Expr *e, Memo *memo)
     Expr *at = ir_int(p, 0);
 
     for (int d = 0; d < e->nargs; d++)
-        at = lower_add(p, at, lower_mul(p, ir_rewrite(p, e->arg[d], tidy, NULL, memo),
+        at = tree_add(p, at, tree_mul(p, ir_rewrite(p, e->arg[d], tidy, NULL, memo),
                                         lower_stride(p, e->buf, d)));
     return at;
 }
@@ -40,7 +40,7 @@ static Expr *flatten(Prog *p, Expr *e, void *ctx)
     if (e->nargs > 1)
         ir_dims(e->buf, dim);
     for (int d = 1; d < e->nargs; d++)
-        at = lower_add(p, lower_mul(p, at, lower_dim_extent(p, e->buf, dim[d])),
+        at = tree_add(p, tree_mul(p, at, lower_dim_extent(p, e->buf, dim[d])),
                        ir_rewrite(p, e->arg[d], tidy, NULL, &memo));
     return loop_cell(p, e->buf, &at, 1, 1);
 }

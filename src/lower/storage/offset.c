@@ -6,104 +6,6 @@
  * those below earlier siblings, times those of the branches that are still open. */
 #include "lower/storage/storage_int.h"
 
-static Expr *simple(Prog *p, Expr *e)
-{
-    Memo memo = { 0 };
-
-    return ir_simplify(p, e, &memo);
-}
-
-static bool is_int(Expr *e, int64_t v)
-{
-    return e->op == OP_int && e->i == v;
-}
-
-/* A sum of integers with its constant last, so that places a constant apart look alike. */
-Expr *lower_add(Prog *p, Expr *a, Expr *b)
-{
-    bool constant = b->op == OP_int;
-
-    if (is_int(a, 0) || is_int(b, 0))
-        return is_int(a, 0) ? b : a;
-    if (a->op == OP_int && !constant)
-        return lower_add(p, b, a);
-    if (a->op == OP_add && a->arg[1]->op == OP_int) {
-        Expr *sum = constant ? simple(p, ir_op2(p, OP_add, a->arg[1], b)) : a->arg[1];
-
-        if (sum->op != OP_int) /* it does not fit, and stays as it is */
-            return ir_op2(p, OP_add, a, b);
-        return lower_add(p, constant ? a->arg[0] : lower_add(p, a->arg[0], b), sum);
-    }
-    if (b->op == OP_add)
-        return lower_add(p, lower_add(p, a, b->arg[0]), b->arg[1]);
-    if (b->op == OP_sub && b->arg[1] == a)
-        return b->arg[0];
-    return simple(p, ir_op2(p, OP_add, a, b));
-}
-
-/* a - b, where a = b + c gives c. */
-Expr *lower_sub(Prog *p, Expr *a, Expr *b)
-{
-    if (is_int(b, 0))
-        return a;
-    if (a == b)
-        return ir_int(p, 0);
-    if (a->op == OP_add && a->arg[0] == b)
-        return a->arg[1];
-    return simple(p, ir_op2(p, OP_sub, a, b));
-}
-
-Expr *lower_mul(Prog *p, Expr *a, Expr *b)
-{
-    if (is_int(a, 0) || is_int(b, 1))
-        return a;
-    if (is_int(b, 0) || is_int(a, 1))
-        return b;
-    return simple(p, ir_op2(p, OP_mul, a, b));
-}
-
-Expr *lower_cell(Prog *p, Buf *b, Expr *index)
-{
-    return simple(p, loop_cell(p, b, &index, 1, 1));
-}
-
-Expr *lower_count(Prog *p, Axis *a)
-{
-    int64_t n = ir_const_total(a);
-
-    if (n >= 0)
-        return ir_int(p, n);
-    if (a->extent == X_ONE)
-        return lower_count(p, a->parent);
-    if (a->extent != X_EXPR)
-        return ir_count(p, a);
-    return a->parent == NULL ? simple(p, a->size)
-                             : lower_mul(p, lower_count(p, a->parent), a->size);
-}
-
-Expr *lower_first(Prog *p, Axis *a, Expr *parent)
-{
-    if (a->parent == NULL && is_int(parent, 0))
-        return parent;
-    if (a->parent != NULL && parent == lower_count(p, a->parent))
-        return lower_count(p, a); /* past the last: the end of all */
-    if (a->extent == X_EXPR)
-        return lower_mul(p, parent, a->size);
-    return a->extent == X_ONE ? parent : lower_cell(p, loop_start(p, a), parent);
-}
-
-Expr *lower_extent(Prog *p, Axis *a, Expr *parent)
-{
-    if (a->extent == X_EXPR)
-        return simple(p, a->size);
-    if (a->extent == X_ONE)
-        return ir_int(p, 1);
-    if (a->extent == X_TABLE)
-        return lower_cell(p, loop_extent(p, a), parent);
-    return lower_sub(p, lower_cell(p, loop_start(p, a), lower_add(p, parent, ir_int(p, 1))),
-                     lower_cell(p, loop_start(p, a), parent));
-}
-
 /* One interface dimension: the places first..last of b->full. */
 typedef struct Run {
     Prog *p;
@@ -146,7 +48,7 @@ static Expr *uniform_below(const Run *r, int k)
         m = uniform_below(r, c);
         if (is_ragged(r->b->full[c]) || m == NULL)
             return NULL;
-        n = lower_mul(r->p, n, lower_mul(r->p, lower_extent(r->p, r->b->full[c], NULL), m));
+        n = tree_mul(r->p, n, tree_mul(r->p, tree_extent(r->p, r->b->full[c], NULL), m));
     }
     return n;
 }
@@ -213,10 +115,10 @@ static Expr *before(const Run *r, int k, Expr *pos)
     int c = only_child(r, k);
 
     if (n != NULL)
-        return lower_mul(r->p, pos, n);
+        return tree_mul(r->p, pos, n);
     if (c >= 0)
-        return before(r, c, lower_first(r->p, r->b->full[c], pos));
-    return lower_cell(r->p, base_table(r, k), pos);
+        return before(r, c, tree_first(r->p, r->b->full[c], pos));
+    return tree_cell(r->p, base_table(r, k), pos);
 }
 
 /* Tuples of the branch that begins at place c, under what its parent is. */
@@ -226,12 +128,12 @@ static Expr *branch(const Run *r, int c)
     Expr *n = uniform_below(r, c), *parent, *first;
 
     if (n != NULL && !is_ragged(a))
-        return lower_mul(r->p, lower_extent(r->p, a, NULL), n);
+        return tree_mul(r->p, tree_extent(r->p, a, NULL), n);
     parent = a->parent == NULL ? ir_int(r->p, 0) : lower_parent(r->p, r->at[c]);
     if (n != NULL)
-        return lower_mul(r->p, lower_extent(r->p, a, parent), n);
-    first = lower_first(r->p, a, parent);
-    return lower_sub(r->p, before(r, c, lower_add(r->p, first, lower_extent(r->p, a, parent))),
+        return tree_mul(r->p, tree_extent(r->p, a, parent), n);
+    first = tree_first(r->p, a, parent);
+    return tree_sub(r->p, before(r, c, tree_add(r->p, first, tree_extent(r->p, a, parent))),
                      before(r, c, first));
 }
 
@@ -242,7 +144,7 @@ static Expr *open_branches(const Run *r, int k)
 
     for (int c = k + 1; c <= r->last; c++)
         if (parent_place(r, c) < k)
-            n = lower_mul(r->p, n, branch(r, c));
+            n = tree_mul(r->p, n, branch(r, c));
     return n;
 }
 
@@ -267,17 +169,17 @@ static Expr *run_index(const Run *r)
     int chain = chain_end(r);
     Expr *sum, *pos = hangs(r) ? lower_loc(r->p, r->at[chain]) : lower_pos(r->p, r->at[chain]);
 
-    sum = lower_mul(r->p, before(r, chain, pos), open_branches(r, chain));
+    sum = tree_mul(r->p, before(r, chain, pos), open_branches(r, chain));
     for (int k = chain + 1; k <= r->last; k++) {
         Axis *a = r->b->full[k];
         Expr *n = uniform_below(r, k), *mine;
 
         if (n != NULL)
-            mine = lower_mul(r->p, lower_loc(r->p, r->at[k]), n);
+            mine = tree_mul(r->p, lower_loc(r->p, r->at[k]), n);
         else
-            mine = lower_sub(r->p, before(r, k, lower_pos(r->p, r->at[k])),
-                             before(r, k, lower_first(r->p, a, lower_parent(r->p, r->at[k]))));
-        sum = lower_add(r->p, sum, lower_mul(r->p, mine, open_branches(r, k)));
+            mine = tree_sub(r->p, before(r, k, lower_pos(r->p, r->at[k])),
+                             before(r, k, tree_first(r->p, a, lower_parent(r->p, r->at[k]))));
+        sum = tree_add(r->p, sum, tree_mul(r->p, mine, open_branches(r, k)));
     }
     return sum;
 }
@@ -297,8 +199,8 @@ Expr *lower_dim_extent(Prog *p, const Buf *b, Dim d)
     int chain = chain_end(&r);
 
     if (hangs(&r))
-        return simple(p, b->full[d.first]->size);
-    return lower_mul(p, before(&r, chain, lower_count(p, b->full[chain])),
+        return tree_simple(p, b->full[d.first]->size);
+    return tree_mul(p, before(&r, chain, tree_count(p, b->full[chain])),
                      open_branches(&r, chain));
 }
 
@@ -311,5 +213,5 @@ const Over *lower_dim_over(Prog *p, const Buf *b, Dim dim)
         return loop_over(p, b->full[dim.first], ir_int(p, 0));
     if (chain_end(&r) != dim.last)
         return NULL;
-    return lower_count(p, last) == lower_dim_extent(p, b, dim) ? loop_over(p, last, NULL) : NULL;
+    return tree_count(p, last) == lower_dim_extent(p, b, dim) ? loop_over(p, last, NULL) : NULL;
 }

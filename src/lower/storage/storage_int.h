@@ -6,16 +6,7 @@
 #ifndef WEFT_LOWER_STORAGE_INT_H
 #define WEFT_LOWER_STORAGE_INT_H
 
-#include "lower/tree/tree_int.h"
-
-/* storage/offset.c */
-Expr *lower_add(Prog *, Expr *, Expr *);
-Expr *lower_sub(Prog *, Expr *, Expr *);
-Expr *lower_mul(Prog *, Expr *, Expr *);
-Expr *lower_cell(Prog *, Buf *, Expr *index);     /* an element; a literal if both are constant */
-Expr *lower_count(Prog *, Axis *);                /* the number of all positions */
-Expr *lower_first(Prog *, Axis *, Expr *parent);  /* the first position below a parent */
-Expr *lower_extent(Prog *, Axis *, Expr *parent); /* the number of positions below it */
+#include "lower/phase/phase_int.h"
 
 /* storage/entry.c: an entry of an axis.  At least one of pos and loc is known; the rest follows. */
 typedef struct Entry Entry;

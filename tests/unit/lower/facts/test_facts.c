@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * lower/facts/exists.c, range.c, tree.c, offset.c: what passes may conclude from the loops around an
+ * lower/facts/exists.c, range.c, storage/offset.c: what passes may conclude from the loops around an
  * expression.  A wrong yes is a kernel that reads outside; a wrong no is slower code only. */
 #include "lower/facts/facts_int.h"
 #include "lower/storage/storage_int.h"
@@ -312,23 +312,23 @@ TEST(sums_and_differences_keep_their_constant_last)
     p = b.p;
     m = ir_size_expr(p, p->size[0]);
     f = ir_size_expr(p, p->size[2]);
-    i = lower_add(p, m, ir_int(p, 3));
-    CHECK(lower_add(p, ir_int(p, 3), m) == i);
-    CHECK(lower_add(p, lower_add(p, m, ir_int(p, 1)), ir_int(p, 2)) == i);
-    CHECK(lower_add(p, lower_add(p, i, f), ir_int(p, -3)) == lower_add(p, m, f));
-    CHECK(lower_sub(p, i, m) == ir_int(p, 3));
-    CHECK(lower_sub(p, m, m) == ir_int(p, 0));
-    CHECK(lower_sub(p, m, ir_int(p, 0)) == m);
-    CHECK(lower_mul(p, m, ir_int(p, 0)) == ir_int(p, 0));
-    CHECK(lower_mul(p, ir_int(p, 0), m) == ir_int(p, 0));
-    CHECK(lower_mul(p, ir_int(p, 1), m) == m);
-    CHECK_EQ(lower_apart(i, m), 3);
-    CHECK_EQ(lower_apart(m, i), 3);
-    CHECK_EQ(lower_apart(ir_int(p, 3), ir_int(p, 7)), 4);
-    CHECK_EQ(lower_apart(i, f), 0);
-    CHECK_EQ(lower_apart(ir_int(p, INT64_MIN), ir_int(p, 0)), 0);
-    CHECK_EQ(lower_apart(ir_int(p, INT64_MIN), ir_int(p, 1)), 0);
-    CHECK(!lower_differ(m, m));
-    CHECK(lower_differ(m, lower_add(p, m, ir_int(p, -1))));
+    i = tree_add(p, m, ir_int(p, 3));
+    CHECK(tree_add(p, ir_int(p, 3), m) == i);
+    CHECK(tree_add(p, tree_add(p, m, ir_int(p, 1)), ir_int(p, 2)) == i);
+    CHECK(tree_add(p, tree_add(p, i, f), ir_int(p, -3)) == tree_add(p, m, f));
+    CHECK(tree_sub(p, i, m) == ir_int(p, 3));
+    CHECK(tree_sub(p, m, m) == ir_int(p, 0));
+    CHECK(tree_sub(p, m, ir_int(p, 0)) == m);
+    CHECK(tree_mul(p, m, ir_int(p, 0)) == ir_int(p, 0));
+    CHECK(tree_mul(p, ir_int(p, 0), m) == ir_int(p, 0));
+    CHECK(tree_mul(p, ir_int(p, 1), m) == m);
+    CHECK_EQ(tree_apart(i, m), 3);
+    CHECK_EQ(tree_apart(m, i), 3);
+    CHECK_EQ(tree_apart(ir_int(p, 3), ir_int(p, 7)), 4);
+    CHECK_EQ(tree_apart(i, f), 0);
+    CHECK_EQ(tree_apart(ir_int(p, INT64_MIN), ir_int(p, 0)), 0);
+    CHECK_EQ(tree_apart(ir_int(p, INT64_MIN), ir_int(p, 1)), 0);
+    CHECK(!tree_differ(m, m));
+    CHECK(tree_differ(m, tree_add(p, m, ir_int(p, -1))));
     bed_close(&b);
 }
