@@ -263,7 +263,8 @@ static int bench_one(const Options *o, int i)
 static const char *unit_of(const char *line)
 {
     static const char *const unit[][2] = {
-        { "cache ", "bytes" }, { "clock ", "GHz" }, { "fma ", "GFLOP/s" }, { "call ", "1e9 results/s" },
+        { "cache ", "bytes" }, { "clock ", "GHz" }, { "fma ", "GFLOP/s" },
+        { "call ", "1e9 results/s" },
         { "stream ", "GB/s" }, { "gather ", "GB/s" },
     };
 

@@ -60,7 +60,9 @@ static int write_file(const char *name, const char *suffix, const char *text)
 
 static const char *suffix_of(const char *target)
 {
-    static const char *const suffix[][2] = { { "opencl", ".cl" }, { "cuda", ".cu" }, { "hip", ".hip" } };
+    static const char *const suffix[][2] = { { "opencl", ".cl" },
+                                             { "cuda", ".cu" },
+                                             { "hip", ".hip" } };
 
     for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++)
         if (strncmp(target, suffix[i][0], strlen(suffix[i][0])) == 0)

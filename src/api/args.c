@@ -90,8 +90,8 @@ static bool is_alike(const Bound *a, const Bound *b)
 {
     const View *v = &a->view, *w = &b->view;
 
-    return a->how == b->how && (a->how == HOW_USER || a->how == HOW_DEVICE) && v->type == w->type && v->plain == w->plain &&
-           v->ndim == w->ndim &&
+    return a->how == b->how && (a->how == HOW_USER || a->how == HOW_DEVICE) && v->type == w->type &&
+           v->plain == w->plain && v->ndim == w->ndim &&
            (v->plain || memcmp(v->stride, w->stride, (size_t)v->ndim * sizeof *v->stride) == 0) &&
            memcmp(v->shape, w->shape, (size_t)v->ndim * sizeof *v->shape) == 0;
 }

@@ -112,12 +112,12 @@ weft_status weft_ctx_queue(weft_ctx *context, void *queue)
 /* The tensor without its address, which is none of the host's. */
 static void view_of(weft_ctx *ctx, const char *name, const weft_tensor *t, View *v)
 {
-    static const int64_t none = 0;
+    static const char nowhere[8];
     weft_tensor host = *t;
 
     if (t->data == NULL)
         err_throw(&ctx->err, ST_ARG, "%s: data is NULL: it has to be memory of the device", name);
-    host.data = (void *)(uintptr_t)&none;
+    host.data = (void *)(uintptr_t)nowhere;
     api_view(ctx, name, &host, v);
     if (!v->plain)
         err_throw(&ctx->err, ST_ARG,

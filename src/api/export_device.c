@@ -100,16 +100,18 @@ static void put_heading(const Export *x)
            x->target->name);
     put_flags(x);
     export_put_program(x);
-    text_f(x->out,
-           " *\n"
-           " * weft_plan_%s_make copies to the device what kernels need besides the caller's\n"
-           " * arrays: from the sizes and the structure (int64_t, in the host's memory, not checked),\n"
-           " * once for as long as these stay the same.  weft_run_%s launches the kernels in order\n"
-           " * on a queue, and waits for nothing.  Its arrays are in the memory of the device: in\n"
-           " * order of declaration, in C order, without gaps, outputs apart from all others.\n"
-           " * weft_fault_%s waits for the queue.  weft_plan_%s_free frees a plan.  The result of\n"
-           " * each is 0, or one of\n",
-           name, name, name, name);
+    text_f(
+        x->out,
+        " *\n"
+        " * weft_plan_%s_make copies to the device what kernels need besides the caller's\n"
+        " * arrays: from the sizes and the structure (int64_t, in the host's memory, not checked),"
+        "\n"
+        " * once for as long as these stay the same.  weft_run_%s launches the kernels in order\n"
+        " * on a queue, and waits for nothing.  Its arrays are in the memory of the device: in\n"
+        " * order of declaration, in C order, without gaps, outputs apart from all others.\n"
+        " * weft_fault_%s waits for the queue.  weft_plan_%s_free frees a plan.  The result of\n"
+        " * each is 0, or one of\n",
+        name, name, name, name);
     for (int i = 1; i < FAULT_COUNT; i++)
         text_f(x->out, " *     %d: %s\n", i, loop_fault((Fault)i));
     text_str(x->out, " *     -1: out of memory\n");
@@ -263,7 +265,8 @@ static void put_make(const Export *x)
 {
     text_char(x->out, '\n');
     put_make_head(x);
-    text_str(x->out, "\n{\n    const uint32_t none = 0xffffffffu;\n    int64_t fault = 0, scratch = 0;\n");
+    text_str(x->out,
+             "\n{\n    const uint32_t none = 0xffffffffu;\n    int64_t fault = 0, scratch = 0;\n");
     if (x->nmember > 0)
         text_f(x->out, "    struct %s *plan = &out->tables;\n", x->plan);
     text_str(x->out, "\n    memset(out, 0, sizeof *out);\n");

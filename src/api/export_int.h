@@ -36,8 +36,8 @@ typedef struct Export {
 
 /* export.c: parts of the text.  A name of the program without dots; the arguments, or only sizes
  * and structure, each with what comes after its name: how many; an array of an axis; the argument
- * or member of the plan that an array of the kernel is, or NULL; a size; the value of an extent; the
- * positions of an axis; the elements of a temporary. */
+ * or member of the plan that an array of the kernel is, or NULL; a size; the value of an extent;
+ * the positions of an axis; the elements of a temporary. */
 Text export_c_name(Arena *, const char *prefix, const char *name);
 int export_put_arguments(const Export *, bool structure, const char *after);
 const char *export_array_name(const Export *, const Axis *, int k);

@@ -238,8 +238,8 @@ static double time_probe(Probe *p, int probe, int team)
     return best;
 }
 
-/* A shift and an exclusive or take a cycle each, on every CPU of these years, and each of them waits
- * for the one before. */
+/* A shift and an exclusive or take a cycle each, on every CPU of these years, and each of them
+ * waits for the one before. */
 static double measure_clock(Probe *p)
 {
     enum { ROUNDS = 100000, CYCLES = 6 };

@@ -64,7 +64,8 @@ static Cost on_threads(const CostShape *s, const Machine *m, int threads)
     c.limit = fmax(c.compute, fmax(c.stream, c.gather));
     c.seconds = gather_seconds(s, m, threads, true) + in_order(s) / rate;
     /* a loop of unforeseen length ends with a wrong guess, after which nothing is in flight */
-    c.seconds = fmax(c.seconds, fmax(c.compute + cost_turned(s, m, threads), c.ports)) + cost_rows(s, m, 1, threads);
+    c.seconds = fmax(c.seconds, fmax(c.compute + cost_turned(s, m, threads), c.ports)) +
+                cost_rows(s, m, 1, threads);
     return c;
 }
 

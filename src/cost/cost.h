@@ -121,7 +121,8 @@ typedef struct Cost {
 } Cost;
 Cost cost_estimate(const CostShape *, const Machine *, int threads);
 double cost_calls(const CostShape *, const Machine *, int threads); /* functions, and `other` */
-/* loops.c: of elements that are exchanged between rows and lanes; of loops that are begun whose length only the data tell, each so many times. */
+/* loops.c: of elements that are exchanged between rows and lanes; of loops that are begun whose
+ * length only the data tell, each so many times. */
 double cost_turned(const CostShape *, const Machine *, int threads);
 double cost_rows(const CostShape *, const Machine *, double passes, int threads);
 

@@ -20,8 +20,8 @@
 #define SINGLE 1
 #define ALONE 8
 #define ROW 16
-/* Of an element that is exchanged between rows and lanes: as many shuffles as halvings of a register, of
- * all its lanes at once. */
+/* Of an element that is exchanged between rows and lanes: as many shuffles as halvings of a
+ * register, of all its lanes at once. */
 #define TURN 0.22
 /* What of the peak a tile of registers reaches. */
 #define REACHED 0.7

@@ -236,11 +236,12 @@ static void add_gather(Walk *w, Expr *load, int slot, bool write)
     put_gather(w->out, &g);
 }
 
-/* Whether iterations that run in lanes have elements that are a row apart: the last index is the same in
- * all of them. */
+/* Whether iterations that run in lanes have elements that are a row apart: the last index is the
+ * same in all of them. */
 static bool is_turned(const Walk *w, const Expr *load)
 {
-    return load->nargs > 1 && w->mask[load->arg[load->nargs - 1]->id] == 0 && w->mask[load->id] != 0;
+    return load->nargs > 1 && w->mask[load->arg[load->nargs - 1]->id] == 0 &&
+           w->mask[load->id] != 0;
 }
 
 static void add_load(Walk *w, Expr *load)

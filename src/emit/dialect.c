@@ -71,7 +71,8 @@ const Dialect emit_dialect_c = {
     .table_end = "}; return (const int64_t *)table; }()"
 const Dialect emit_dialect_opencl = GPU_DIALECT(
     "opencl", .table = "(const int64_t[]){ ", .table_end = "}",
-    .build = "clBuildProgram with -cl-std=CL1.2 for the kernels, cc -c -x c for the functions below",
+    .build =
+        "clBuildProgram with -cl-std=CL1.2 for the kernels, cc -c -x c for the functions below",
     .suffix = ".cl", .kernels = "\n#if defined(WEFT_OPENCL)\n", .host = "\n#else\n",
     .end = "#endif\n");
 const Dialect emit_dialect_cuda =

@@ -65,8 +65,8 @@ static void append(Emit *o, Cells *c, Expr *cell, const LoopIndex *x)
     c->x[c->n++] = *x;
 }
 
-/* Each is met once: loads by a memo, the stores to one element are one, and what is stored is loaded by
- * its store alone. */
+/* Each is met once: loads by a memo, the stores to one element are one, and what is stored is
+ * loaded by its store alone. */
 static void add(Emit *o, Cells *c, Expr *cell, const Local *v)
 {
     LoopIndex x;

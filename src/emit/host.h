@@ -13,7 +13,8 @@
 #define WEFT_REFUSED INT64_C(-3)
 #define WEFT_MOST_GROUPS INT64_C(1048576)
 
-#if defined(WEFT_PLAIN) /* OpenCL: its kernels are compiled by the driver, this part by a C compiler */
+#if defined( \
+    WEFT_PLAIN) /* OpenCL: its kernels are compiled by the driver, this part by a C compiler */
 #if !defined(CL_TARGET_OPENCL_VERSION)
 #define CL_TARGET_OPENCL_VERSION 120
 #endif
@@ -163,7 +164,8 @@ static inline WEFT_USED int64_t weft_map_length(int64_t parents, int64_t width,
 
 typedef struct weft_phase { /* a kernel, and the units of work that its warps or threads take */
     weft_kernel kernel;
-    int64_t n, units, step, work; /* iterations; a unit is `step` of them; bytes of scratch memory */
+    int64_t n, units, step,
+        work; /* iterations; a unit is `step` of them; bytes of scratch memory */
     size_t groups, threads;
     weft_memory unit; /* or where units begin and, last, end */
 } weft_phase;

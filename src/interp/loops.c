@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Trees of loops, run as they stand: stores, nodes, phases.  Where lanes and warps are threads, loops
- * that are dealt to them run in an order that a seed draws, and threads.c looks for races. */
+ * Trees of loops, run as they stand: stores, nodes, phases.  Where lanes and warps are threads,
+ * loops that are dealt to them run in an order that a seed draws, and threads.c looks for races. */
 #include "interp/loops_int.h"
 
 static void put(Loops *r, Expr *cell, int64_t at, Val v, bool atomic)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Trees of loops, run as they stand: values of expressions, and elements.  Every element is looked up
- * inside the bounds of its array, and within a phase each belongs to the iteration that writes it. */
+ * Trees of loops, run as they stand: values of expressions, and elements.  Every element is
+ * looked up inside the bounds of its array, and within a phase each belongs to the iteration
+ * that writes it. */
 #include "interp/loops_int.h"
 
 #include <math.h>
@@ -277,9 +278,10 @@ static void check_whole(Loops *r, const Axis *a, int64_t lo, int64_t hi)
 static Val find(Loops *r, Expr *e)
 {
     int64_t hi = loops_eval(r, e->arg[1]).i;
-    Search f = {
-        .r = r, .axis = e->axis, .lo = loops_eval(r, e->arg[0]).i, .value = e->arg + 2 + e->axis->ncoord
-    };
+    Search f = { .r = r,
+                 .axis = e->axis,
+                 .lo = loops_eval(r, e->arg[0]).i,
+                 .value = e->arg + 2 + e->axis->ncoord };
 
     loop_context(e->axis, f.leaf, IR_MAX_RANK);
     if (e->k == FIND_LOOKUP)

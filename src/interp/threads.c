@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Which thread runs what, when lanes and warps are threads, and whether two of them have met between
- * their accesses to one element.  The interpreter runs threads one after the other; each element
- * remembers the last access of each kind, by whom, and how many barriers these had passed.  So a race
- * is found in whatever order they ran. */
+ * Which thread runs what, when lanes and warps are threads, and whether two of them have met
+ * between their accesses to one element.  The interpreter runs threads one after the other; each
+ * element remembers the last access of each kind, by whom, and how many barriers these had
+ * passed.  So a race is found in whatever order they ran. */
 #include "interp/threads.h"
 
 #include "interp/interp_int.h"
@@ -134,7 +134,9 @@ static _Noreturn void fail(const Threads *t, Run *x, const char *did, const Touc
 
     put_thread(now, sizeof now, t->now);
     put_thread(before, sizeof before, a->by);
-    interp_fail(x, "race: %s in %s %s element %lld of %s, which %s in %s %s, with no barrier between",
+    interp_fail(x,
+                "race: %s in %s %s element %lld of %s, which %s in %s %s, with no barrier "
+                "between",
                 now, x->what, did, (long long)at->element, at->array, before, a->what, did_before);
 }
 

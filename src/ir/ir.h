@@ -265,7 +265,7 @@ struct Prog {
     int cap_aux;
     Buf **aux;
     Stage stage; /* below coordinates it is the declarations and these phases, in order; */
-    bool threads; /* stage `threads`: of STAGE_LOOPS, lanes are threads and meet at barriers alone */
+    bool threads; /* stage `threads`: STAGE_LOOPS where lanes are threads, which barriers order */
     int nphase;  /* statements, if there are any, are what they were made from */
     Node *const *phase;
     const char *sched; /* the program's own schedule, a step a line; or NULL */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What stage `threads` promises: where lanes and warps are threads, two accesses of one element, one
- * of which stores, are the same thread's or have a barrier between, and all threads that a barrier
- * is for come to it.  The walk carries the accesses that no barrier has ended yet through loops and
- * branches; it looks at the finished tree alone, whoever put the barriers there. */
+ * What stage `threads` promises: where lanes and warps are threads, two accesses of one element,
+ * one of which stores, are the same thread's or have a barrier between, and all threads that a
+ * barrier is for come to it.  The walk carries the accesses that no barrier has ended yet
+ * through loops and branches; it looks at the finished tree alone, whoever put the barriers
+ * there. */
 #include "ir/ir_int.h"
 #include "ir/meet.h"
 
@@ -43,7 +44,8 @@ static _Noreturn void refuse_race(const Threads *t, const Access *a, const Acces
     const Node *at = b->lane != NULL ? b->lane : b->warp != NULL ? b->warp : b->loop;
 
     refuse(t,
-           "%s of a %s %s an element of %s in the loop of %s, which others %s in the loop of %s; put "
+           "%s of a %s %s an element of %s in the loop of %s, which others %s in the loop of %s; "
+            "put "
            "`%s` between them, before the loop of %s or in it",
            need == MEET_WARPS ? "warps" : "lanes", need == MEET_WARPS ? "block" : "warp",
            b->writes ? "store to" : "read", b->cell->buf->name, name_of(at),
@@ -124,7 +126,8 @@ static void check_together(const Threads *t, const char *what)
         refuse(t, "%s stands in a branch or loop that not all warps of the block take alike, as it "
                   "depends on %s; put it outside", what, name_of(warp));
     if (warp != NULL && !is_even(t, warp))
-        refuse(t, "%s stands in the loop of %s, whose iterations are no multiple of the warps of the "
+        refuse(t, "%s stands in the loop of %s, whose iterations are no multiple of the warps "
+                  "of the "
                   "block; put it outside", what, name_of(warp));
 }
 

@@ -4,10 +4,11 @@
  * Accesses of elements by lanes and warps that are threads.
  *
  * Outside of loops that are dealt out, an element is stored to by the first lane of the first warp,
- * with all that this store reads; what other nodes read there, all lanes of all warps read.  A vector
- * loop that stores to elements is the first warp's, unless a loop on warp is around it.  In a loop
- * that is dealt out, an element that moves with the loop is that lane's or warp's.  Iterations of
- * such a loop do not depend on each other, so accesses in one run of it need no barrier. */
+ * with all that this store reads; what other nodes read there, all lanes of all warps read.  A
+ * vector loop that stores to elements is the first warp's, unless a loop on warp is around it.
+ * In a loop that is dealt out, an element that moves with the loop is that lane's or warp's.
+ * Iterations of such a loop do not depend on each other, so accesses in one run of it need no
+ * barrier. */
 #include "ir/meet.h"
 
 static int number_of(const Prog *p, const Buf *b)
@@ -183,7 +184,8 @@ static bool ends_inside(const Meet *m, const Node *n)
                          (n->packed && ir_any(m->p, n->hi, is_inside, m)));
 }
 
-/* The variables of the loops that deal the access out have no part in this: they say whose it is. */
+/* The variables of the loops that deal the access out have no part in this: they say whose it
+ * is. */
 static void set_stale(Meet *m, Access *a)
 {
     int *lane = a->lanes == WHO_EACH ? &m->inside[a->lane->local->id] : NULL;

@@ -60,6 +60,7 @@ void meet_end(Meet *, const Node *block, AccessList *, bool again);
 Meeting meet_between(const Meet *, const Access *before, const Access *now);
 /* Keeps what an iteration of the phase leaves to another one that the same lanes may run next. */
 void meet_next_iteration(Meet *, AccessList *);
-void meet_at_barrier(const Meet *, LoopLevel, AccessList *); /* keeps what the barrier does not end */
+/* Keeps the accesses that the barrier does not order. */
+void meet_at_barrier(const Meet *, LoopLevel, AccessList *);
 
 #endif

@@ -358,7 +358,8 @@ static Symbol *own_name(Prog *p, const Buf *b)
     const char *dot = strchr(b->name, '.');
     const Symbol *of = ir_find_symbol(p, b->name, (size_t)(dot - b->name));
 
-    if (of == NULL || of->buf == NULL || (b->kind != B_TEMP && b->kind != B_WORK && b->kind != B_SHARED))
+    if (of == NULL || of->buf == NULL ||
+        (b->kind != B_TEMP && b->kind != B_WORK && b->kind != B_SHARED))
         ir_throw(p, ST_CHECK,
                  "%s: only a temp that belongs to a buffer declared before it has a name with a "
                  "dot", b->name);

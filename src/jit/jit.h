@@ -85,7 +85,8 @@ typedef struct JitBlob {
 /* The bytes in `to`, whose Err is this one, or false: there are none, or they are damaged.  Throws
  * ST_NOMEM alone. */
 bool jit_find(Jit *, Err *, const JitBlob *, Arena *to, Bytes *out, JitReport *);
-void jit_keep(Jit *, Err *, const JitBlob *, Bytes, JitReport *); /* or not: report->note says why */
+/* Or does not keep it: report->note says why. */
+void jit_keep(Jit *, Err *, const JitBlob *, Bytes, JitReport *);
 
 /* "compiled in 213 ms, key 5f0c..." in one line. */
 void jit_explain(const JitReport *, char *out, size_t size);

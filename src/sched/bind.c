@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * bind LOOP LEVEL [WIDTH] [balance AXIS]: runs a loop on a level of the machine.  A CPU has threads,
- * for the outermost loop of a phase, and lanes, for which step vectorize is.  On a GPU the outermost
- * loop runs on the grid, and each of its iterations on a block, a warp, a part of a warp, or a
- * thread; loops inside are dealt to the warps of the block, or to its threads. */
+ * bind LOOP LEVEL [WIDTH] [balance AXIS]: runs a loop on a level of the machine.  A CPU has
+ * threads, for the outermost loop of a phase, and lanes, for which step vectorize is.  On a GPU
+ * the outermost loop runs on the grid, and each of its iterations on a block, a warp, a part of
+ * a warp, or a thread; loops inside are dealt to the warps of the block, or to its threads. */
 #include "sched/step.h"
 
 #include <string.h>

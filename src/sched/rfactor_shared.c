@@ -2,8 +2,8 @@
  * Copyright The Weft authors
  *
  * rfactor LOOP shared: what the iterations of a loop add to the elements of an iteration of the
- * phase, each adds to elements of its own in a shared array; at the end these are added up in order.
- * Then the loop can be dealt to warps, or to threads.
+ * phase, each adds to elements of its own in a shared array; at the end these are added up in
+ * order. Then the loop can be dealt to warps, or to threads.
  *
  *     for t in 0..4                          for x in 0..4 on thread
  *         for j ...                              C.rf[x] = -0.0
@@ -15,6 +15,8 @@
 #include "sched/step.h"
 
 #include <math.h>
+
+enum { LIMIT_PARTS = 1024 };
 
 typedef struct Sums {
     StepCall *call;
@@ -76,8 +78,8 @@ static void check(Sums *s, const Spot *at)
     if (tree_mentions(c->p, st->out, s->loop->local))
         step_refuse(c, "it does not add to one element again and again");
     s->n = step_trips(s->loop);
-    if (s->n < 1 || s->n > 1024 || s->loop->lo->op != OP_int || s->loop->lo->i != 0)
-        step_refuse(c, "it does not run from 0 to a constant of at most 1,024");
+    if (s->n < 1 || s->n > LIMIT_PARTS || s->loop->lo->op != OP_int || s->loop->lo->i != 0)
+        step_refuse(c, "it does not run from 0 to a constant of at most %d", LIMIT_PARTS);
     if (at->depth == 0)
         step_refuse(c, "iterations of a phase share nothing; leave `shared` out");
     cells.buf = st->out->buf;

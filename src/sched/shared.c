@@ -2,8 +2,9 @@
  * Copyright The Weft authors
  *
  * cache_read and cache_write LABEL ARRAY at LOOP shared: the elements of an array that an iteration
- * of the loop reads, or stores to, are held in an array that its lanes and warps share.  A loop inside
- * numbers them; loops like it copy them, dealt to all threads.  What is stored begins in the loop.
+ * of the loop reads, or stores to, are held in an array that its lanes and warps share.  A loop
+ * inside numbers them; loops like it copy them, dealt to all threads.  What is stored begins in the
+ * loop.
  *
  *     for j1 in 0..32                       for x in 0..32 on thread
  *         C[i] += A[i, j0 * 32 + j1]            A.tile[x] = A[i, j0 * 32 + x]
@@ -251,7 +252,8 @@ void step_cache_shared(StepCall *c, bool stores)
     for (int i = 0; i < c->n; i++)
         refuse_companions(c, c->phase[i], s->buf);
     if (loop_writes(c->phase[at.phase], s->buf) != stores)
-        step_refuse(c, stores ? "%s is not written in the phase" : "%s is written in the same phase",
+        step_refuse(c,
+                    stores ? "%s is not written in the phase" : "%s is written in the same phase",
                     s->buf->name);
     step_edit(c, c->line->word[3], tile, &t);
     if (!t.done)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * vectorize LOOP [LANES [by N [packed]]]: runs several iterations of a loop at once, in lanes.  Their
- * stores lie side by side, or add to sums over lanes, each of which gets its own register. */
+ * vectorize LOOP [LANES [by N [packed]]]: runs several iterations of a loop at once, in lanes.
+ * Their stores lie side by side, or add to sums over lanes, each of which gets its own register. */
 #include "sched/step.h"
 
 #include <math.h>

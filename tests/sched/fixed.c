@@ -271,7 +271,8 @@ static const Row row[] = {
       "put the prefetch line after this one" },
     { SPMM, "bind c.i threads balance J", "+phase c scheduled for i in I balance J.start" },
     { SPMM, "bind c.j threads", "only the outermost loop" },
-    { SPMM, "bind c.i block", "the target has no level block; it has threads and lanes" },
+    { SPMM, "bind c.i block", "+phase c scheduled for i in I on block balance J.start" },
+    { SPMM, "bind c.i core", "the target has no level core; it has grid, block, warp, thread, threads and lanes" },
     { SPMM, "bind c.k lanes", "write vectorize c.k" },
     { SPMM, "rfactor c.j", "not the same everywhere" },
     { SPMM, "split c.k 4; pack c B by 4", "+                C[i, k0 * 4 + k1] += A[j] * "

@@ -273,8 +273,8 @@ static uint64_t cures(const Trial *t)
     return passes;
 }
 
-/* Names the pass that makes wrong programs of random ones, as somebody would who leaves out one pass
- * after the other: those that cure each of the first five wrong programs. */
+/* Names the pass that makes wrong programs of random ones, as somebody would who leaves out one
+ * pass after the other: those that cure each of the first five wrong programs. */
 static void blame(Tally *sum, int64_t n, uint64_t seed)
 {
     uint64_t passes = ~(uint64_t)0;

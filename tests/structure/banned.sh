@@ -22,12 +22,12 @@ words() {
 }
 
 # The bare text of src and cli, of src alone, and of src without the table of OS calls and without
-# emit/plan.h, which is text of emitted programs: they have no library and no table.
+# emit/plan.h and emit/host.h, which are text of emitted programs: they have no library and no table.
 scratch
 mapfile -t files < <(c_files src cli)
 bare "${files[@]}" >"$tmp/both"
 grep -F "$root/src/" "$tmp/both" >"$tmp/src"
-grep -vF -e "$root/src/base/os.c:" -e "$root/src/emit/plan.h:" "$tmp/src" >"$tmp/no_os"
+grep -vF -e "$root/src/base/os.c:" -e "$root/src/emit/plan.h:" -e "$root/src/emit/host.h:" "$tmp/src" >"$tmp/no_os"
 
 words 'system|popen|wordexp' "a shell; spawn with an argument vector" both
 words '[vfs]*scanf|strtok|strtok_r|gets' "readers use one bounded cursor" both

@@ -24,7 +24,7 @@ dev     : base
 tune    : base ir format sched cost
 ops     : base ir format
 o3      : base ir
-api     : base ir tree format grad sched emit interp cost lower jit dev io geom run tune ops o3 weft.h
+api     : base ir tree format grad sched emit interp cost lower jit dev io geom run tune ops o3 weft.h weft_device.h
 '
 
 declare -A may=()
@@ -43,7 +43,7 @@ check_src() { # FOLDER FILE LINE WHAT
     *..*) bad "$2:$3: \"$4\": include by path from src/" ;;
     "$1"/*) ;;
     *_int.h) bad "$2:$3: \"$4\" is private to its folder" ;;
-    */* | weft.h)
+    */* | weft.h | weft_device.h)
         case ${may[$1]:-} in
         *" $from "*) ;;
         *) bad "$2:$3: $1 may not include \"$4\"; it may:${may[$1]:-}" ;;
@@ -73,7 +73,7 @@ part "cli and examples: only weft.h"
 while IFS= read -r hit; do
     case ${hit#"$root"/src/} in o3/* | api/*) continue ;; esac
     bad "$hit: only o3/ and api/ know about irreps"
-done < <(grep -niHE -m 3 'irrep|clebsch|wigner|equivarian|spherical|harmonic|e3nn|\bmace\b|\b3j\b|\bo3[_/]|\bo3\b' \
+done < <(grep -niHE -m 3 'irrep|clebsch|wigner|equivarian|spherical|harmonic|e3nn|\bmace\b|\b3j\b|\bo3[_/]|(^|[^-])\bo3\b' \
     $(c_files src) /dev/null)
 part "only o3 and api know about irreps"
 finish

@@ -18,6 +18,7 @@ src/tree/tree.h TREE_NOT_LINEAR a mark
 src/tree/edit.c SMALL_TREE the time of a compile, not of a kernel
 src/lower/algebra/draft.c LEAF a mark
 src/lower/algebra/groups.c WORD bits of a type
+src/api/api_int.h TARGET_TEXT a bit
 src/api/api_int.h TAG_CTX a mark
 src/api/api_int.h TARGET_AVX2 a bit
 src/api/api_int.h TARGET_AVX512 a bit

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * What the tests of src/ir stand on: an arena, a trap, a program read from text, and tables of texts
- * that must be refused with the right message at the right place. */
+ * What the tests of src/ir stand on: an arena, a trap, a program read from text, and tables of
+ * texts that must be refused with the right message at the right place. */
 #ifndef WEFT_IR_BED_H
 #define WEFT_IR_BED_H
 

@@ -34,7 +34,8 @@ static inline void open_kernel(const char *text)
     compile();
 }
 
-/* The environment that the Os of a test shows: PATH, the cache, the tests' own flags, and one more. */
+/* The environment that the Os of a test shows: PATH, the cache, the tests' own flags, and one
+ * more. */
 static __attribute__((unused)) const char *more_name, *more_value;
 
 static inline const char *bed_environment(const char *name)

@@ -14,7 +14,8 @@
 
 #include <setjmp.h>
 
-/* Runs the statement under a trap; the status is ST_OK, or that of the throw.  Nests through functions. */
+/* Runs the statement under a trap; the status is ST_OK, or that of the throw.  Nests through
+ * functions. */
 #define CATCH(err, ...)                               \
     __extension__({                                   \
         jmp_buf catch_trap_;                          \

@@ -64,8 +64,8 @@ static Node *walk_block(Meet *m, Node *n, AccessList *s)
     return n;
 }
 
-/* What the blocks inside need is found first: a barrier that their accesses stand behind serves those
- * before the block, too. */
+/* What the blocks inside need is found first: a barrier that their accesses stand behind serves
+ * those before the block, too. */
 static NodeList walk(Meet *m, Node *const *n, int count, AccessList *s)
 {
     NodeList to = { 0 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * lower/storage/arrays.c, lower/storage/flatten.c, api/plan.c, api/view.c: inputs with gaps and inputs that repeat
- * elements are read as they lie, by code for their strides; all else is copied.  Numbers are whole,
- * so that every order of a sum gives the interpreter's bits. */
+ * lower/storage/arrays.c, lower/storage/flatten.c, api/plan.c, api/view.c: inputs with gaps and
+ * inputs that repeat elements are read as they lie, by code for their strides; all else is
+ * copied.  Numbers are whole, so that every order of a sum gives the interpreter's bits. */
 #include "unit/kernel_bed.h"
 
 enum { ROOM = 1 << 15, MOST_ARRAYS = 4, ROWS = 13, COLS = 11 };

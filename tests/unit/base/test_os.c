@@ -23,8 +23,8 @@ static void pause_ms(long ms)
     nanosleep(&(struct timespec){ .tv_sec = 0, .tv_nsec = ms * 1000000 }, NULL);
 }
 
-/* The other thread is inside a call, and loads a kernel.  It must get through, as the fork waits for
- * the end of its call. */
+/* The other thread is inside a call, and loads a kernel.  It must get through, as the fork waits
+ * for the end of its call. */
 static void wait_for_call(void)
 {
     if (!meet.forking)

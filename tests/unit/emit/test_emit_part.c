@@ -94,8 +94,8 @@ TEST(functions_of_emitted_c_are_short_however_many_long_loops_there_are)
         }
 }
 
-/* Blocks of values, each of which only the stores of its block use: cut between them, no function has
- * to keep a value for the next. */
+/* Blocks of values, each of which only the stores of its block use: cut between them, no
+ * function has to keep a value for the next. */
 TEST(functions_are_cut_where_no_value_lives)
 {
     enum { BLOCKS = 4, VALUES = 8, USES = 24, ROOM = 100 };

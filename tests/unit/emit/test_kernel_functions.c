@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * emit/elementary.h: functions in lanes, beside those of the C library, where they are large, small,
- * and no numbers at all.  tests/elementary.c looks at many more floats. */
+ * emit/elementary.h: functions in lanes, beside those of the C library, where they are large,
+ * small, and no numbers at all.  tests/elementary.c looks at many more floats. */
 #include "unit/kernel_bed.h"
 
 #include <float.h>

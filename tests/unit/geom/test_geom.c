@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * geom/near.c and its parts: neighbours against all images of all pairs, on cells of every shape. */
+ * geom/near.c and its parts: neighbours against all images of all pairs, on cells of every
+ * shape. */
 #include "unit/api_bed.h"
 
 #include "geom/geom.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * src/io/inflate.c, which uses zlib, and crc.c, on streams written bit by bit: numbers lowest bit first, codes
- * highest bit first, as RFC 1951 puts them in the stream. */
+ * src/io/inflate.c, which uses zlib, and crc.c, on streams written bit by bit: numbers lowest
+ * bit first, codes highest bit first, as RFC 1951 puts them in the stream. */
 #include "unit/io_bed.h"
 #include "unit/zip.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * src/ir/build.c and prog.c through their functions: interning, types, names; and random expressions
- * that must come back from their text as they were. */
+ * src/ir/build.c and prog.c through their functions: interning, types, names; and random
+ * expressions that must come back from their text as they were. */
 #include "unit/ir_bed.h"
 #include "unit/ir_gen.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * src/ir/copy.c, equal.c, walk.c and prune.c: whole programs copied, compared, walked and pruned. */
+ * src/ir/copy.c, equal.c, walk.c and prune.c: whole programs copied, compared, walked and
+ * pruned. */
 #include "unit/ir_bed.h"
 
 /* Something of everything, so that each field of each object has a text that changes it. */

@@ -295,7 +295,7 @@ TEST(trees_that_differ_are_not_equal)
 }
 
 static const Refusal refusals[] = {
-    { "program p(m) stage loop\n", ST_PARSE, 1, 20, "expected coordinates, positions or loops" },
+    { "program p(m) stage loop\n", ST_PARSE, 1, 20, "expected coordinates, positions, loops or threads" },
     { L "y: C[i] = 1\n", ST_PARSE, 6, 1, "expected a declaration, an initial value or a phase, found `y`" },
     { L "phase 3\n", ST_PARSE, 6, 7, "expected the label of the phase" },
     { L "init\n", ST_PARSE, 6, 5, "expected an array" },

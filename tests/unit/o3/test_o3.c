@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * o3/: irreps as text, roots that are rounded once, 3j symbols and what defines them, D matrices. */
+ * o3/: irreps as text, roots that are rounded once, 3j symbols and what defines them, D
+ * matrices. */
 #include "unit/ir_bed.h"
 
 #include "o3/o3_int.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * ops/ops.c, ops/sparse.c, api/op.c: every operator of sparse matrices in every form is a program with a meaning and a gradient, and
- * computes what plain loops over a list of entries compute. */
+ * ops/ops.c, ops/sparse.c, api/op.c: every operator of sparse matrices in every form is a
+ * program with a meaning and a gradient, and computes what plain loops over a list of entries
+ * compute. */
 #include "unit/kernel_bed.h"
 
 #include <math.h>

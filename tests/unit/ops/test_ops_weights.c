@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * ops/weights.c, ops/matrix.c: every operator of pruned weights, experts and sparse results, with each
- * of its options, is a program that checks, lowers and has a gradient.  What they compute is compared
- * with dense products in tests/python/test_weights.py. */
+ * ops/weights.c, ops/matrix.c: every operator of pruned weights, experts and sparse results,
+ * with each of its options, is a program that checks, lowers and has a gradient.  What they
+ * compute is compared with dense products in tests/python/test_weights.py. */
 #include "unit/kernel_bed.h"
 
 static void try_spec(const char *spec, bool grad)

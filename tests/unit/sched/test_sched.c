@@ -27,7 +27,8 @@ static const char *printed(Bed *b, const Sched *s)
     return t.s;
 }
 
-/* What the text makes of a schedule of zeros and panels of 3; the steps that are not here stay 0. */
+/* What the text makes of a schedule of zeros and panels of 3; the steps that are not here stay
+ * 0. */
 static void reads_as(const char *text, int tile, int ahead, int panel, int pack, int jam)
 {
     Bed b;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * lower/facts/exists.c, range.c, storage/offset.c: what passes may conclude from the loops around an
- * expression.  A wrong yes is a kernel that reads outside; a wrong no is slower code only. */
+ * lower/facts/exists.c, range.c, storage/offset.c: what passes may conclude from the loops
+ * around an expression.  A wrong yes is a kernel that reads outside; a wrong no is slower code
+ * only. */
 #include "lower/facts/facts_int.h"
 #include "lower/storage/storage_int.h"
 #include "unit/ir_bed.h"

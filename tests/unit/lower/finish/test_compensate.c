@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * lower/finish/compensate.c: sums of many terms of unequal size, as exact as one rounding allows where
- * they are compensated, and not where they are not. */
+ * lower/finish/compensate.c: sums of many terms of unequal size, as exact as one rounding allows
+ * where they are compensated, and not where they are not. */
 #include "unit/layer_bed.h"
 
 enum { EDGES = 100000, MUL = 8, HIDDEN = 2 };

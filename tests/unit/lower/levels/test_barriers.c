@@ -78,7 +78,9 @@ TEST(another_lane_reads_behind_a_barrier)
                   "        Z.own[k] = X[i * n + k]\n"
                   "    vector for k in 0..63 step 32\n"
                   "        Z[i * n + k] = Z.own[k + 1]\n");
-    CHECK_EQ(count(s, "barrier\n"), 1);
+    CHECK_EQ(count(s, "barrier\n"), 2); /* and before the next iteration stores */
+    CHECK_HAS(s, "barrier\n    vector for k in 0..64 step 32\n        Z.own[k] =");
+    CHECK_HAS(s, "barrier\n    vector for k in 0..63 step 32\n        Z[");
     s = after(&b, "    vector for k in 0..64 step 32\n"
                   "        Z.own[k] = X[i * n + k]\n"
                   "    let a: f32 = Z.own[0]\n"
@@ -124,7 +126,8 @@ TEST(rows_that_a_loop_moves_may_meet)
                   "        vector for k in 0..64 step 32\n"
                   "            Z.own[k] += X[i * n + k]\n"
                   "    S[i] = Z.own[32]\n");
-    CHECK_EQ(count(s, "barrier\n"), 1);
+    CHECK_EQ(count(s, "barrier\n"), 2); /* and before the next iteration stores */
+    CHECK_HAS(s, "barrier\n    vector for k in 0..64 step 32\n        Z.own[k] = 0");
     CHECK_HAS(s, "barrier\n    S[i]");
     bed_close(&b);
 }
@@ -149,7 +152,8 @@ TEST(a_barrier_is_a_line_of_the_text)
     bed_open(&b);
     s = after(&b, "    S[i] = X[i * n]\n"
                   "    barrier\n"
-                  "    Z[i * n] = S[i]\n");
+                  "    vector for k in 0..n step 32\n"
+                  "        Z[i * n + k] = Y[i * n + k] * S[i]\n");
     CHECK_EQ(count(s, "    barrier\n"), 1);
     bed_close(&b);
 }

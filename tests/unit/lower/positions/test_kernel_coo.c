@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * lower/positions/transpose.c, api/plan.c: sums into what coordinates of entries name, in any order and in
- * either index type, against loops written here; the same bits on any number of threads. */
+ * lower/positions/transpose.c, api/plan.c: sums into what coordinates of entries name, in any
+ * order and in either index type, against loops written here; the same bits on any number of
+ * threads. */
 #include "unit/kernel_bed.h"
 
 static const void *result(const char *name)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * lower/split/reductions.c, api/parts.c: long rows and long sums, with what counts as long set low, against
- * the interpreter and on several numbers of threads. */
+ * lower/split/reductions.c, api/parts.c: long rows and long sums, with what counts as long set
+ * low, against the interpreter and on several numbers of threads. */
 #include "unit/kernel_bed.h"
 
 #include <math.h>
@@ -183,8 +183,8 @@ TEST(a_long_row_of_any_numbers_stays_within_rounding)
 
 enum { ITEMS = 20000, WEIGHTS = 8192 };
 
-/* As the gradient of weights that all items share: each item adds to every element.  One chain of all
- * items in a part would lose 8 roundings and more. */
+/* As the gradient of weights that all items share: each item adds to every element.  One chain
+ * of all items in a part would lose 8 roundings and more. */
 TEST(a_sum_of_many_items_loses_a_few_roundings)
 {
     static float item[ITEMS], factor[WEIGHTS];
@@ -384,7 +384,8 @@ TEST(entries_below_groups_of_rows_scatter_in_parts)
     }
 }
 
-/* Entries name rows, each one at most; seven rows, or none, are left over and begin with the fill. */
+/* Entries name rows, each one at most; seven rows, or none, are left over and begin with the
+ * fill. */
 TEST(rows_that_entries_name_are_set)
 {
     static const char text[] =
