@@ -236,8 +236,10 @@ void api_put_lanes(Text *out, const Target *target)
 {
     const GpuUnit *u = &target->gpu;
 
-    text_f(out, "#define WEFT_LANES %d\n#define WEFT_WARPS %d\n#define WEFT_RESIDENT %d\n",
-           u->lanes, u->block, u->warps / 2 / u->block);
+    text_f(out,
+           "#define WEFT_LANES %d\n#define WEFT_WARPS %d\n#define WEFT_RESIDENT %d\n"
+           "#define WEFT_REGISTERS %d\n",
+           u->lanes, u->block, u->warps / 2 / u->block, u->registers);
 }
 
 const char *api_target_row(int i, const char **note)

@@ -128,6 +128,9 @@ void emit_pays(Emit *, const Node *store); /* the last argument of a store past 
 /* emit_kernel.c: the kernel around the function of phase i. */
 void emit_kernel(Emit *, const Node *phase, EmitPhase *, int i);
 
+/* emit_registers.c: those that a thread needs for a phase, estimated. */
+int emit_registers(Emit *, const Node *phase);
+
 /* emit_hint.c: for dialects without prefetches. */
 Node *emit_without_hints(Prog *, Node *phase);
 

@@ -125,7 +125,12 @@ WEFT_FN double weft_of_lane(double v, int lane)
 #define WEFT_ATOMIC_MIN(p, v) atomicMin(p, v)
 #define WEFT_AS_FLOAT(x) __uint_as_float(x)
 #define WEFT_AS_UINT(x) __float_as_uint(x)
-/* So many blocks have to be resident, or registers are free. */
+/* So many blocks have to be resident: as many as there are registers for, WEFT_RESIDENT at most. */
+#define WEFT_FIT(registers) (WEFT_REGISTERS / (WEFT_BLOCK * (((registers) + 7) / 8 * 8)))
+#define WEFT_BLOCKS(registers)                                \
+    (WEFT_FIT(registers) >= WEFT_RESIDENT ? WEFT_RESIDENT      \
+     : WEFT_FIT(registers) < 1            ? 1                  \
+                                          : WEFT_FIT(registers))
 #define WEFT_KERNEL(blocks) extern "C" __global__ void __launch_bounds__(WEFT_BLOCK, blocks)
 /* What __syncwarp is, and a memory clobber: nvcc moves loads over __syncwarp in kernels that have
  * `restrict` arrays too. */

@@ -19,7 +19,7 @@ try "no driver" 1 env OCL_ICD_VENDORS=/nonexistent OCL_ICD_FILENAMES= "$WEFT" ru
 err "OpenCL"
 none stdout
 try "emit" 0 weft emit spmm.weft -t opencl
-out "WEFT_KERNEL(WEFT_RESIDENT) weft_run_spmm_kernel_0("
+out "WEFT_KERNEL(WEFT_BLOCKS("
 out "weft_run_spmm_kernel_0: c; iterations 0..m, a warp for each"
 try "emit to a file" 0 weft emit spmm.weft -t opencl -o product
 [ -s product.cl ] && [ ! -e product.c ] && [ ! -e product.h ]

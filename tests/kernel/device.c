@@ -48,7 +48,8 @@ static Text text_of(Arena *a, const Subjects *all, const char ***name, int *n)
 
     *n = 0;
     *name = NULL;
-    text_f(&t, "#define WEFT_LANES %d\n#define WEFT_WARPS %d\n#define WEFT_RESIDENT 1\n%s%s", LANES,
+    text_f(&t, "#define WEFT_LANES %d\n#define WEFT_WARPS %d\n#define WEFT_RESIDENT 1\n"
+               "#define WEFT_REGISTERS 65536\n%s%s", LANES,
            all->device->warps, emit_gpu_h, planted < 0 ? "" : plants[planted].text);
     for (int i = 0; i < all->n; i++) {
         const EmitKernel *k = all->s[i].kernel;

@@ -79,6 +79,12 @@ static void read_sections(const Elf *e)
     for (int i = 1; i < e->sections; i++) {
         const Elf64_Shdr *h = &e->section[i];
         const char *name = name_of(e, i);
+        const int of = function_of(e, i, ".nv.info.");
+
+        if (of >= 0) {
+            s->function[of].info = s->elf + h->sh_offset;
+            s->function[of].info_bytes = h->sh_size;
+        }
 
         if (strcmp(name, ".nv.global") == 0 || strcmp(name, ".nv.global.init") == 0)
             add_data(e, i, &next);
@@ -182,6 +188,34 @@ static void relocate(const Elf *e, int i)
             memcpy(s->elf + t->sh_offset + r.r_offset, &value, bytes);
         }
     }
+}
+
+/* Records of a kernel's information: a format, a number, and two bytes that are the value or, in
+ * format 4, the length of what follows. */
+enum { INFO_LONG = 4, INFO_PARAMETER = 0x17 };
+
+int sass_kernel_params(const SassKernel *k, SassParam *to, int room)
+{
+    const Function *f = &k->sass->function[k->function];
+    int n = 0;
+
+    for (size_t at = 0; f->info != NULL && at + 4 <= f->info_bytes;) {
+        const unsigned char *p = f->info + at;
+        uint16_t value, which, offset;
+        uint32_t flags;
+
+        memcpy(&value, p + 2, 2);
+        at += 4 + (p[0] == INFO_LONG ? value : 0u);
+        if (p[0] != INFO_LONG || p[1] != INFO_PARAMETER || value != 12 || at > f->info_bytes)
+            continue;
+        memcpy(&which, p + 8, 2);
+        memcpy(&offset, p + 10, 2);
+        memcpy(&flags, p + 12, 4);
+        if (which < room)
+            to[which] = (SassParam){ offset, (int)(flags >> 18) };
+        n = which >= n ? which + 1 : n;
+    }
+    return n;
 }
 
 bool elf_read(Sass *s, char why[SASS_TEXT])

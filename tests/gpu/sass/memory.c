@@ -559,3 +559,10 @@ void sass_drop_buffers(SassGpu *g)
     g->sass = NULL;
     g->next = BUFFERS;
 }
+
+void sass_filled(SassGpu *g, uint64_t at)
+{
+    for (int k = 0; k < g->buffers; k++)
+        if (g->buffer[k].base == at && g->buffer[k].kind == SASS_FRESH)
+            g->buffer[k].kind = SASS_INOUT;
+}

@@ -104,6 +104,8 @@ void sass_races(SassGpu *, bool look);             /* on at first */
 /* Host memory as a buffer of the device; returns its address there.  No two buffers touch. */
 uint64_t sass_buffer(SassGpu *, const char *name, void *host, size_t bytes, enum SassBuffer);
 void sass_drop_buffers(SassGpu *);
+/* The host has written all of the buffer that begins there. */
+void sass_filled(SassGpu *, uint64_t at);
 
 /* Parameters of a kernel, as CUDA lays them out. */
 typedef struct SassParams {
@@ -114,6 +116,11 @@ void sass_param32(SassParams *, uint32_t);
 void sass_param64(SassParams *, uint64_t);
 void sass_param_float(SassParams *, float);
 void sass_param_bytes(SassParams *, const void *, size_t size, size_t align);
+/* Where the parameters of a kernel are, as its cubin tells; returns their number. */
+typedef struct SassParam {
+    int offset, size;
+} SassParam;
+int sass_kernel_params(const SassKernel *, SassParam *to, int room);
 
 typedef struct SassShape {
     unsigned grid[3], block[3]; /* 0 counts as 1 */

@@ -97,6 +97,8 @@ typedef struct Function {
     uint32_t first, count; /* instructions */
     SassUse use;
     Bank bank[BANKS];
+    const unsigned char *info; /* section .nv.info of the function; or NULL */
+    size_t info_bytes;
 } Function;
 
 struct SassKernel {
