@@ -90,6 +90,8 @@ static Lowered *keep(Arena *arena, Prog *p, const EmitKernel *info, const Aim *a
 
         note_lanes(p->phase[i], l->in_lanes);
         work[i] = lower_note_work(own, p->phase[i]);
+        if (lower_has_slices(p, p->phase[i]))
+            work[i].sliced = own->axis[p->phase[i]->parts->of->id];
         l->label[i] = label != NULL ? copy_text(arena, label) : l->info->phase[i].name;
     }
     return l;

@@ -132,7 +132,7 @@ void api_balance(const Lowered *l, const Env *env, int phase, void *const *array
         }
 }
 
-static void make_phases(Arena *arena, Plan *plan, const Env *env)
+static void make_phases(Arena *arena, Plan *plan, const Env *env, int64_t part, int threads)
 {
     const Lowered *l = plan->variant->lowered;
     const EmitKernel *info = l->info;
@@ -155,6 +155,8 @@ static void make_phases(Arena *arena, Plan *plan, const Env *env)
         if (f->parts != NULL)
             to->part = env->coord[f->parts->of->id][f->parts->of_k].data;
         api_balance(l, env, i, plan->array, to);
+        if (l->work[i].sliced != NULL && plan->late == NULL && to->fn != NULL)
+            to->slices = api_slices(arena, l, env, i, to, part, threads);
     }
 }
 
@@ -563,7 +565,7 @@ static void fill(weft_kernel *k, Making *m)
     plan->late = late_new(args, m->arena, m->l, own, env);
     feed_arrays(args, m->arena, plan, m->l, own);
     make_sizes(m->arena, plan, m->l, own);
-    make_phases(m->arena, plan, own);
+    make_phases(m->arena, plan, own, args->h.ctx->part, pool_threads(m->pool));
     if (plan->late != NULL)
         late_join(plan->late, plan->phase, plan->array, plan->size);
     place_results(args, m->arena, env);

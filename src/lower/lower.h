@@ -196,6 +196,7 @@ typedef struct LowerWork {
     Buf *balance;   /* see loop_balance; or NULL */
     Buf **stored;   /* each array that it stores to */
     int nstored, cap;
+    const Axis *sliced; /* of a phase that has slices: the rows in parts; or NULL */
 } LowerWork;
 /* The work of a phase, with objects of `to`, a copy of the program of the phase. */
 LowerWork lower_note_work(Prog *to, const Node *phase);
@@ -204,6 +205,10 @@ double lower_weight(Arena *, const Prog *, const Env *, const LowerWork *);
 /* How often a phase of n iterations runs over the rows of its `balance` array.  0: its range is not
  * a multiple of those rows, so the array cannot weigh it. */
 int64_t lower_rounds(const Prog *, const Env *, const Buf *balance, int64_t n);
+
+/* split/slices.c: whether an entry of a scatter's phase counts only in elements that are its own or
+ * that it adds to: then a call may be told that a row has some of its entries alone. */
+bool lower_has_slices(Prog *, Node *phase);
 
 /* storage/arrays.c: the array that a kernel gets for one of its buffers, from the arrays of a
  * program.  Outputs and arrays of the kernel's own have length and type only; data is NULL. */

@@ -20,6 +20,12 @@ typedef struct Job { /* one phase of one call, on the caller's stack */
     _Alignas(CACHE_LINE) _Atomic int64_t next; /* to be handed out; apart, as everyone writes it */
 } Job;
 
+/* To whole cache lines. */
+static int64_t round_up(int64_t bytes)
+{
+    return bytes > 0 ? (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE : 0;
+}
+
 static void note_fault(Job *job, int64_t c, int64_t fault)
 {
     pthread_mutex_lock(&job->lock);
@@ -30,11 +36,21 @@ static void note_fault(Job *job, int64_t c, int64_t fault)
     pthread_mutex_unlock(&job->lock);
 }
 
-static void run_chunk(Job *job, int64_t c, void *work)
+static int64_t run_rows(const Job *job, int64_t c, void *work)
 {
     const RunPhase *p = job->phase;
     int64_t begin = run_cut(p, job->nchunk, c), end = run_cut(p, job->nchunk, c + 1);
-    int64_t fault = begin < end ? p->fn(job->array, job->size, begin, end, work) : 0;
+
+    return begin < end ? p->fn(job->array, job->size, begin, end, work) : 0;
+}
+
+/* Behind the scratch memory of a lane is room for a table of arrays of its own. */
+static void run_chunk(Job *job, int64_t c, char *work)
+{
+    const RunPhase *p = job->phase;
+    int64_t fault = p->slices == NULL ? run_rows(job, c, work)
+                                      : run_piece_of(p, c, job->array, job->size, work,
+                                                     (void **)(work + round_up(p->work_bytes)));
 
     if (fault != 0)
         note_fault(job, c, fault);
@@ -48,7 +64,7 @@ static void run_lane(void *arg, int64_t lane)
     int64_t c;
 
     while ((c = job->next++) < job->failed) {
-        if (work == NULL && job->phase->work_bytes > 0) {
+        if (work == NULL && job->stride > 0) {
             work = job->work + lane * job->stride;
             memset(work, 0, (size_t)job->phase->work_bytes);
         }
@@ -60,8 +76,9 @@ static void run_lane(void *arg, int64_t lane)
 static int64_t most_lanes(const Pool *pool, const RunPhase *p)
 {
     int64_t threads = pool_threads(pool);
+    int64_t most = p->slices != NULL ? p->slices->pieces : p->n;
 
-    return p->serial ? 1 : p->n < threads ? p->n : threads;
+    return p->serial ? 1 : most < threads ? most : threads;
 }
 
 static void run_phase(Pool *pool, Job *job)
@@ -75,13 +92,14 @@ static void run_phase(Pool *pool, Job *job)
         pool_run(pool, job->nchunk < lanes ? job->nchunk : lanes, run_lane, job);
 }
 
-/* The distance of two lanes' scratch memories; true when it does not fit. */
-static bool round_up(int64_t bytes, int64_t *stride)
+/* The distance of two lanes' scratch memories; -1 when it does not fit. */
+static int64_t stride_of(const RunPhase *p)
 {
-    if (int_add(bytes > 0 ? bytes : 0, CACHE_LINE - 1, stride))
-        return true;
-    *stride -= *stride % CACHE_LINE;
-    return false;
+    int64_t table = p->slices != NULL ? round_up(run_slice_bytes(p->slices)) : 0, bytes;
+
+    if (int_add(p->work_bytes > 0 ? p->work_bytes : 0, table + CACHE_LINE, &bytes))
+        return -1;
+    return table + round_up(p->work_bytes);
 }
 
 /* Enough for all lanes of the phase that needs most; true when it does not fit. */
@@ -93,8 +111,8 @@ static bool work_of(const Pool *pool, const RunPhase *phase, int nphase, int64_t
 
         if (phase[k].n <= 0)
             continue;
-        if (round_up(phase[k].work_bytes, &bytes) ||
-            int_mul(bytes, most_lanes(pool, &phase[k]), &bytes))
+        bytes = stride_of(&phase[k]);
+        if (bytes < 0 || int_mul(bytes, most_lanes(pool, &phase[k]), &bytes))
             return true;
         *most = bytes > *most ? bytes : *most;
     }
@@ -113,7 +131,7 @@ int64_t run_phases(Pool *pool, const RunPhase *phase, int nphase, void *const *a
         return RUN_NOMEM;
     for (int k = 0; k < nphase && job.fault == 0; k++) {
         job.phase = &phase[k];
-        round_up(phase[k].work_bytes, &job.stride);
+        job.stride = stride_of(&phase[k]);
         run_phase(pool, &job);
     }
     run_free(pool_os(pool), job.work);

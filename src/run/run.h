@@ -54,6 +54,7 @@ struct RunPhase {
     const void *balance; /* start array of n / rounds + 1 entries, never falling; or NULL */
     int balance_bytes;   /* of one entry: 4 or 8 */
     const int64_t *part; /* the chunk of each iteration, from 0 on, never falling; or NULL */
+    const struct RunSlices *slices; /* its pieces, where parts are divided; or NULL */
     bool serial;         /* one chunk, whatever the work */
     int64_t grain;       /* least work that is worth a chunk: some 10 us; 0: RUN_GRAIN */
     int64_t work_bytes;  /* of scratch memory for each thread */
@@ -132,8 +133,8 @@ void run_rows_of(const void *start, int bytes, int64_t n, int64_t from, int64_t 
                  int64_t *out_row, int64_t *out_end);
 
 /* Rows in parts of about as many entries each.  One thread takes a part, so their number is a power
- * of two, as numbers of threads mostly are, up to RUN_ROW_PARTS.  An entry names a row of another
- * array, and a part has an array of those from the first to the last that its entries name: there
+ * of two, as numbers of threads mostly are, up to RUN_ROW_PARTS; slices.c serves more threads.  An
+ * entry names a row of another array, and a part has an array of those from the first to the last that its entries name: there
  * are as many parts as have RUN_ROW_ENTRIES entries for each row of those arrays, and for each row
  * of their own; but two, where there is work for them. */
 enum { RUN_ROW_PARTS = 16, RUN_ROW_ENTRIES = 3 };
@@ -152,6 +153,32 @@ typedef struct RunRows {
  * part; then all the rest, for which there is room; there may be fewer parts then. */
 void run_count_rows(RunRows *, int64_t part);
 void run_fill_rows(RunRows *);
+
+/* slices.c: the parts of a scatter divided among more threads, by the rows that entries name.  A
+ * slice is whole rows, or consecutive entries of one row, below positions at[] of all levels. */
+enum { RUN_LEVELS = 4, RUN_SLICE_WORK = 32 }; /* the work of a call of the phase's function */
+typedef struct RunSlice {
+    int64_t at[RUN_LEVELS]; /* from the row at the top to the one that the entries are below */
+    int64_t rows;           /* all of so many rows from at[0] on; 0: of this row */
+    int64_t lo, hi;         /* the entries */
+} RunSlice;
+typedef struct RunScatter {
+    int levels;                   /* start arrays from the rows at the top down to entries */
+    const void *start[RUN_LEVELS];
+    int start_bytes[RUN_LEVELS];
+    const void *name;             /* by entry: the row that it adds to; less than 0: nothing */
+    int name_bytes;
+    int64_t named, parts;
+    const int64_t *first_row;     /* by part, and one more */
+} RunScatter;
+typedef struct RunSlices {
+    int64_t pieces, *first; /* by piece, and one more: its first slice */
+    RunSlice *slice;
+    int levels, narray;     /* of the arrays of the phase; these are the start arrays: */
+    int start_at[RUN_LEVELS], start_bytes[RUN_LEVELS];
+} RunSlices;
+/* `classes` pieces of each part.  Throws. */
+RunSlices *run_slices(Arena *, const RunScatter *, int64_t classes);
 
 /* memory.c: blocks that start at a cache line; copies and comparisons by all threads. */
 void *run_alloc(const Os *, int64_t bytes); /* NULL when there is no memory, or bytes < 0 */

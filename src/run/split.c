@@ -63,6 +63,8 @@ int64_t run_chunks(const RunPhase *p)
 {
     if (p->n <= 0)
         return 0;
+    if (p->slices != NULL)
+        return p->slices->pieces;
     if (p->serial || p->n == 1)
         return 1;
     if (p->part != NULL)

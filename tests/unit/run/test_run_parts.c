@@ -195,3 +195,79 @@ TEST(there_are_parts_for_what_entries_pay)
         start[i + 1] = start[i] + 16;
     CHECK_EQ(cut(160, 16000, 0, 0, false, &seed).parts, 1);
 }
+
+/* A scatter of rows in two levels, or one: each entry is in one slice, those of a row that is named
+ * are in one piece of a part, in order. */
+static void check_slices(int64_t n, int levels, int64_t named, int64_t classes, int bytes,
+                         uint64_t *seed)
+{
+    static int64_t below[MOST * 8 + 1], piece_of[1 << 9];
+    int64_t ends[3] = { 0, n / 3, n }, count = 0, next = 0, rows = levels == 2 ? start[n] : n;
+    const Os *os = &os_libc;
+    Err err = { 0 };
+    Arena arena;
+    RunScatter s = { .levels = levels, .start = { bytes == 4 ? (void *)narrow : start, below },
+                     .start_bytes = { bytes, 8 }, .name = wide, .name_bytes = 8,
+                     .named = named, .parts = 2, .first_row = ends };
+    RunSlices *r;
+
+    for (int64_t i = 0; levels == 2 && i < rows; i++)
+        below[i + 1] = below[i] + (int64_t)(test_random(seed) % 5);
+    count = levels == 2 ? below[rows] : start[n];
+    for (int64_t e = 0; e < count; e++)
+        wide[e] = (int64_t)(test_random(seed) % (uint64_t)(named + 1)) - 1;
+    arena_init(&arena, os, &err);
+    r = run_slices(&arena, &s, classes);
+    CHECK_EQ(r->pieces, 2 * classes);
+    CHECK_EQ(r->first[0], 0);
+    for (int64_t q = 0; q < 2; q++) {
+        static bool met[NAMES];
+        int64_t all = 0;
+
+        memset(met, 0, sizeof met);
+        memset(piece_of, 0xff, sizeof piece_of);
+        for (int64_t k = q * classes; k < (q + 1) * classes; k++) {
+            int64_t last = -1;
+
+            for (int64_t i = r->first[k]; i < r->first[k + 1]; i++) {
+                const RunSlice *l = &r->slice[i];
+                int64_t lo = l->lo, hi = l->hi, row = l->at[levels - 1];
+
+                CHECK(ends[q] <= l->at[0] && l->at[0] < ends[q + 1]);
+                if (l->rows > 0) {
+                    lo = start[l->at[0]], hi = start[l->at[0] + l->rows];
+                    lo = levels == 2 ? below[lo] : lo, hi = levels == 2 ? below[hi] : hi;
+                } else {
+                    CHECK(levels == 1 || (start[l->at[0]] <= row && row < start[l->at[0] + 1]));
+                    CHECK((levels == 2 ? below : start)[row] <= lo);
+                    CHECK(hi <= (levels == 2 ? below : start)[row + 1]);
+                }
+                CHECK(last <= lo && lo < hi);
+                last = hi;
+                all += hi - lo;
+                for (int64_t e = lo; e < hi; e++) {
+                    CHECK(!met[e]);
+                    met[e] = true;
+                    if (wide[e] < 0)
+                        continue;
+                    CHECK(piece_of[wide[e]] < 0 || piece_of[wide[e]] == k);
+                    piece_of[wide[e]] = k;
+                }
+            }
+        }
+        next += all;
+    }
+    CHECK_EQ(next, count);
+    arena_free(&arena);
+}
+
+TEST(slices_of_a_part_have_each_entry_once)
+{
+    uint64_t seed = 11;
+
+    for (int64_t t = 0; t < test_scale(1000); t++) {
+        int64_t n = draw(&seed, t % 3 == 0 ? 4 : 9);
+
+        check_slices(n, 1 + (int)(t % 2), 1 + t % 300, 1 + t % 40, t % 5 == 0 ? 4 : 8, &seed);
+    }
+}
