@@ -65,6 +65,7 @@ table() { # what takes longest comes first, so that the two lanes end together
     row build-ubsan         long  900 build          "tests/tree.sh ubsan"
 
     row mutate              long 14400 -             "bash tests/mutate.sh 60 $seed"
+    row bisect              long 7200 build          "bash tests/bisect.sh"
     row bare                full! 300 build          "bash tests/bare.sh quick"
     row bare                long 7200 -              "bash tests/bare.sh full"
     row coverage            long 1800 -              "tests/coverage.sh"

@@ -429,7 +429,7 @@ void hold_mark(const Lowered *, const HoldKind *, bool *kept);
 void api_fill_parts(Arena *, const Lowered *, Env *, const Axis *, int64_t part);
 int64_t api_most_extent(const Axis *); /* below one position, of a constant axis; -1: of another */
 int64_t api_grain(Arena *, const Lowered *, const Env *, int phase);
-/* slices.c: the pieces of a phase whose parts are divided among more threads; NULL: they are not. */
+/* slices.c: the pieces of a phase whose parts more threads divide; NULL: parts stay whole. */
 const struct RunSlices *api_slices(Arena *, const Lowered *, const Env *, int phase,
                                    const struct RunPhase *, int64_t part, int threads);
 void api_print_plan(Text *, const weft_args *, bool made);

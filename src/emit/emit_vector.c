@@ -7,11 +7,7 @@
  * outer loops use the sum for nothing else, after the outermost of them. */
 #include "emit/emit_int.h"
 
-enum {
-    MOST_TURNS = 4,    /* of a loop that is written out */
-    MOST_CARRIED = 16, /* registers of sums over lanes that loops around vector loops share */
-    MOST_LEVELS = 4    /* nodes one in another from such a loop to the vector loop */
-};
+enum { LIMIT_LEVELS = 4 }; /* nodes one in another from an outer loop to the vector loop */
 
 /* The largest number of iterations that are left when the loops of so many have run; -1: not
  * known. */
@@ -183,7 +179,7 @@ static bool has_loop(const Node *n)
 /* A few turns one after the other: what they share, as the addresses of rows, is known once. */
 static void put_turns(Emit *o, const Node *n, int64_t turns)
 {
-    if (turns < 2 || turns > MOST_TURNS || has_loop(n))
+    if (turns < 2 || turns > o->p->policy.vector_turns || has_loop(n))
         return;
     emit_line(o);
     text_f(o->out, "WEFT_TURNS(%d)", (int)turns);
@@ -372,13 +368,13 @@ static int most_regs(const Node *n, int levels)
 
 Carried emit_open_carried(Emit *o, const Node *n)
 {
-    Carried c = { o->ncarried, 0, o->vector == NULL ? most_regs(n, MOST_LEVELS) : -1 };
+    Carried c = { o->ncarried, 0, o->vector == NULL ? most_regs(n, LIMIT_LEVELS) : -1 };
 
     if (c.regs < 0 || has_cut(o, n->body, n->nbody))
         return c;
-    find_carried(o, n, n, c.regs, MOST_LEVELS);
+    find_carried(o, n, n, c.regs, LIMIT_LEVELS);
     c.regs = c.regs > 1 ? c.regs : 1;
-    if ((o->ncarried - c.first) * c.regs > MOST_CARRIED)
+    if ((o->ncarried - c.first) * c.regs > o->p->policy.lane_sums)
         o->ncarried = c.first;
     c.n = o->ncarried - c.first;
     if (c.n == 0)

@@ -49,7 +49,7 @@ static bool measure(Set *s)
     if (int_mul(w->out->parents, s->per, &all) || int_mul(w->b->eval.n, BITS_AN_ENTRY, &most) ||
         int_add(most, SMALL, &most) || all > most)
         return false;
-    s->words = all / 64 + 1;
+    s->words = all / 64 + 1; /* not speed: bits of a word */
     return true;
 }
 
@@ -68,9 +68,10 @@ static void values(const Set *s, int64_t from, int64_t n, int64_t *out)
         }
 }
 
-static void mark(void *arg, int64_t block)
+/* Calls `see` on the values of all entries of a block, some at a time. */
+static void each_run(Set *s, int64_t block,
+                     void (*see)(Set *, int64_t from, int64_t n, const int64_t *v))
 {
-    Set *s = arg;
     const FmtBuild *b = s->w->b;
     int64_t from = fmt_cut(b->eval.n, b->blocks, block), v[FMT_RUN];
     int64_t end = fmt_cut(b->eval.n, b->blocks, block + 1);
@@ -79,14 +80,25 @@ static void mark(void *arg, int64_t block)
         int64_t n = end - from < FMT_RUN ? end - from : FMT_RUN;
 
         values(s, from, n, v);
-        for (int64_t t = 0; t < n; t++) {
-            _Atomic uint64_t *to = &s->word[v[t] >> 6];
-            uint64_t bit = (uint64_t)1 << (v[t] & 63);
-
-            if (!(atomic_load_explicit(to, memory_order_relaxed) & bit))
-                atomic_fetch_or_explicit(to, bit, memory_order_relaxed);
-        }
+        see(s, from, n, v);
     }
+}
+
+static void mark_run(Set *s, int64_t from, int64_t n, const int64_t *v)
+{
+    (void)from;
+    for (int64_t t = 0; t < n; t++) {
+        _Atomic uint64_t *to = &s->word[v[t] >> 6];
+        uint64_t bit = (uint64_t)1 << (v[t] & 63);
+
+        if (!(atomic_load_explicit(to, memory_order_relaxed) & bit))
+            atomic_fetch_or_explicit(to, bit, memory_order_relaxed);
+    }
+}
+
+static void mark(void *arg, int64_t block)
+{
+    each_run(arg, block, mark_run);
 }
 
 static void count_words(void *arg, int64_t b)
@@ -124,7 +136,7 @@ static void number_words(void *arg, int64_t b)
 
         fmt_set(&s->before, x, p);
         for (; rest != 0; rest &= rest - 1)
-            store(s, x * 64 + ones((rest & (0 - rest)) - 1), p++);
+            store(s, x * 64 + ones((rest & (0 - rest)) - 1), p++); /* not speed: bits */
     }
 }
 
@@ -145,20 +157,15 @@ static void find_starts(void *arg, int64_t b)
         fmt_put(start->data, start->type == T_i64, q, number_of(s, q * s->per));
 }
 
+static void place_run(Set *s, int64_t from, int64_t n, const int64_t *v)
+{
+    for (int64_t t = 0; t < n; t++)
+        fmt_set(&s->w->to, from + t, number_of(s, v[t]));
+}
+
 static void place(void *arg, int64_t block)
 {
-    Set *s = arg;
-    const FmtBuild *b = s->w->b;
-    int64_t from = fmt_cut(b->eval.n, b->blocks, block), v[FMT_RUN];
-    int64_t end = fmt_cut(b->eval.n, b->blocks, block + 1);
-
-    for (; from < end; from += FMT_RUN) {
-        int64_t n = end - from < FMT_RUN ? end - from : FMT_RUN;
-
-        values(s, from, n, v);
-        for (int64_t t = 0; t < n; t++)
-            fmt_set(&s->w->to, from + t, number_of(s, v[t]));
-    }
+    each_run(arg, block, place_run);
 }
 
 static void number_all(Set *s)

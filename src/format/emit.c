@@ -6,7 +6,7 @@
  * those of convert.c. */
 #include "format/format_int.h"
 
-enum { MOST_KNOWN = 64 };
+enum { LIMIT_KNOWN = 64 };
 
 typedef struct Writer { /* of one function of the text */
     Text *out;
@@ -14,8 +14,8 @@ typedef struct Writer { /* of one function of the text */
     const char *name; /* of the whole conversion */
     int columns;      /* that the function has so far */
     int nknown;       /* functions of many entries whose columns are there */
-    const FmtExpr *known[MOST_KNOWN];
-    int column[MOST_KNOWN];
+    const FmtExpr *known[LIMIT_KNOWN];
+    int column[LIMIT_KNOWN];
 } Writer;
 
 static int find_known(const Writer *w, const FmtExpr *e)
@@ -124,9 +124,9 @@ static void put_groups(Writer *w, const FmtExpr *e)
     if (find_known(w, e) >= 0)
         return;
     c = put_group(w, e);
-    if (w->nknown == MOST_KNOWN)
+    if (w->nknown == LIMIT_KNOWN)
         err_throw(w->out->arena->err, ST_LIMIT, "format %s: more than %d functions of entries",
-                  w->use->rule->name, MOST_KNOWN);
+                  w->use->rule->name, LIMIT_KNOWN);
     w->column[w->nknown] = c;
     w->known[w->nknown++] = e;
 }

@@ -32,7 +32,7 @@ static void divide_by(FmtOp op, int64_t *x, int64_t y, int64_t n)
     int shift = 31;
     uint64_t by;
 
-    while (shift < 62 && (uint64_t)1 << (shift - 31) < (uint64_t)y)
+    while (shift < 62 && (uint64_t)1 << (shift - 31) < (uint64_t)y) /* not speed: bits */
         shift++;
     by = ((uint64_t)1 << shift) / (uint64_t)y + 1;
     for (int64_t t = 0; t < n; t++) {

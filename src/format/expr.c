@@ -13,7 +13,7 @@ static int64_t ceil_log2(int64_t x)
 {
     int64_t b = 0;
 
-    while (b < 62 && ((int64_t)1 << b) < x)
+    while (b < 62 && ((int64_t)1 << b) < x) /* not speed: bits */
         b++;
     return b;
 }
@@ -50,7 +50,7 @@ int64_t fmt_op(FmtOp op, int64_t a, int64_t b)
     case F_MIN: return a < b ? a : b;
     case F_MAX: return a > b ? a : b;
     case F_BITS: return ceil_log2(a);
-    case F_EXP2: return a < 0 || a > 62 ? FAULT : (int64_t)1 << a;
+    case F_EXP2: return a < 0 || a > 62 ? FAULT : (int64_t)1 << a; /* not speed: bits */
     default: return arithmetic(op, a, b);
     }
 }

@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+/* More positions than the first number are refused if there are more than the second per entry. */
+enum { LIMIT_POSITIONS = 1 << 24, LIMIT_PADDING = 256 };
+
 static bool is_narrow(int64_t lo, int64_t hi)
 {
     return lo >= INT32_MIN && hi <= INT32_MAX;
@@ -81,7 +84,7 @@ void fmt_set_total(FmtWork *w, int64_t width)
     for (int k = 0; k < from->ncoord; k++)
         if (int_add(n, from->bound[k], &n))
             n = INT64_MAX;
-    if (w->out->total < 1 << 24 || w->out->total / 256 < n)
+    if (w->out->total < LIMIT_POSITIONS || w->out->total / LIMIT_PADDING < n)
         return;
     text_f(&t, "%lld positions for %lld entries are too many; take another format",
            (long long)w->out->total, (long long)from->n);

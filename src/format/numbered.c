@@ -7,12 +7,12 @@
 
 #include <stdatomic.h>
 
-enum { MOST_COLUMNS = 8 };
+enum { LIMIT_COLUMNS = 8 };
 
 typedef struct Numbered {
     FmtWork *w;
     bool unique;
-    FmtCol col[MOST_COLUMNS], stored[IR_MAX_RANK];
+    FmtCol col[LIMIT_COLUMNS], stored[IR_MAX_RANK];
     FmtSort sort;
     int64_t before[FMT_MOST_BLOCKS + 1]; /* positions that begin in the blocks before */
     int64_t clash[FMT_MOST_BLOCKS];      /* by block: the first that has no position; or n */
@@ -252,7 +252,7 @@ static void sort(Numbered *m)
     for (int k = 0; k < w->out->ncoord; k++)
         if (w->axis->load[k] != NULL) {
             m->stored[k] = fmt_eval(&b->eval, w->axis->load[k]);
-            if (flags & (AX_SORTED | AX_UNIQUE) && n < MOST_COLUMNS)
+            if (flags & (AX_SORTED | AX_UNIQUE) && n < LIMIT_COLUMNS)
                 m->col[n++] = m->stored[k];
             else if (flags & (AX_SORTED | AX_UNIQUE))
                 fmt_refuse(b, ST_LIMIT, "more coordinates than can be sorted by");

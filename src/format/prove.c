@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { MOST_TERMS = 64 };
+enum { LIMIT_TERMS = 64 };
 
 typedef struct Term {
     int64_t by;
@@ -20,7 +20,7 @@ typedef struct Term {
 typedef struct Sum {
     int64_t constant;
     int n;
-    Term term[MOST_TERMS];
+    Term term[LIMIT_TERMS];
     bool bad; /* too large for a proof */
 } Sum;
 
@@ -43,7 +43,7 @@ static void add_term(Sum *s, int64_t by, FmtExpr *atom)
         }
         return;
     }
-    if (s->n == MOST_TERMS || by == 0) {
+    if (s->n == LIMIT_TERMS || by == 0) {
         s->bad = s->bad || by != 0;
         return;
     }

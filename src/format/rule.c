@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum { MOST_NEST = 64 };
+enum { LIMIT_NEST = 64 };
 
 typedef struct Reader {
     Arena *arena;
@@ -168,7 +168,7 @@ static FmtExpr *parse_primary(Reader *r)
     FmtExpr *e;
 
     r->p = skip_blanks(r->p);
-    if (++r->nest > MOST_NEST)
+    if (++r->nest > LIMIT_NEST)
         fail(r, "an expression that nests too deeply");
     if (take(r, "-")) {
         e = fmt_node(r->arena, F_NEG, 0, parse_primary(r), NULL);

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { MOST_ATOMS = 4, MOST_CELLS = 4096, NONE = UINT16_MAX };
+enum { LIMIT_ATOMS = 4, LIMIT_CELLS = 4096, NONE = UINT16_MAX };
 
 typedef struct Exist {
     const FmtEntries *from;
@@ -89,8 +89,8 @@ typedef struct Split {
     int64_t (*count)[FMT_MOST_BLOCKS]; /* by part, then block: how many; then, where to go */
     FmtCol list;
     int natom; /* what conditions compare with numbers; 0: there is no table */
-    const FmtExpr *atom[MOST_ATOMS];
-    int64_t lo[MOST_ATOMS], range[MOST_ATOMS], cells;
+    const FmtExpr *atom[LIMIT_ATOMS];
+    int64_t lo[LIMIT_ATOMS], range[LIMIT_ATOMS], cells;
     uint16_t *table; /* by the values of all: the part */
 } Split;
 
@@ -118,13 +118,13 @@ static bool find_atoms(Split *s, const FmtExpr *e)
     for (int i = 0; i < s->natom; i++)
         if (fmt_expr_cmp(s->atom[i], e) == 0)
             return true;
-    if (s->natom == MOST_ATOMS || !fmt_range(&s->b->eval, e, &s->lo[s->natom], &hi) ||
-        int_sub(hi, s->lo[s->natom], &hi) || hi >= MOST_CELLS)
+    if (s->natom == LIMIT_ATOMS || !fmt_range(&s->b->eval, e, &s->lo[s->natom], &hi) ||
+        int_sub(hi, s->lo[s->natom], &hi) || hi >= LIMIT_CELLS)
         return false;
     s->range[s->natom] = hi + 1;
     s->cells *= hi + 1;
     s->atom[s->natom++] = e;
-    return s->cells <= MOST_CELLS;
+    return s->cells <= LIMIT_CELLS;
 }
 
 /* The value of a condition where the atoms have these. */
@@ -154,7 +154,7 @@ static void make_table(Split *s)
         }
     s->table = arena_raw(s->b->run->scratch, s->cells, sizeof *s->table);
     for (int64_t c = 0; c < s->cells; c++) {
-        int64_t at[MOST_ATOMS], rest = c;
+        int64_t at[LIMIT_ATOMS], rest = c;
         int part = 0;
 
         for (int i = s->natom - 1; i >= 0; i--, rest /= s->range[i + 1])

@@ -334,7 +334,7 @@ static void make_shape(const Scope *scope, const FmtRulePart *rule, FmtShape *s)
     check_last(&b);
 }
 
-enum { MOST_PARTS = 4096 };
+enum { LIMIT_PARTS = 4096 };
 
 typedef struct Shapes {
     Scope *scope;
@@ -348,9 +348,9 @@ static void add_shape(Shapes *all, const FmtRulePart *part, const char *name)
     Scope scope = *all->scope;
     FmtShape *s;
 
-    if (u->nshape == MOST_PARTS)
+    if (u->nshape == LIMIT_PARTS)
         err_throw(scope.arena->err, ST_LIMIT, "format %s: more than %d parts", u->rule->name,
-                  MOST_PARTS);
+                  LIMIT_PARTS);
     scope.cap = scope.n; /* what it adds is its own */
     define_all(&scope, part->let, part->nlet);
     u->shape = arena_grow(scope.arena, u->shape, u->nshape, &all->cap, sizeof *u->shape);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LIMIT_ORDER = 999 }; /* of derivatives that names count */
+
 static Buf *find(Grad *g, const char *list, const char *name)
 {
     Buf *b = ir_find_buf(g->p, name);
@@ -204,7 +206,7 @@ static int order_in(const char *s, char letter, char end)
     if (s[0] != letter)
         return 0;
     k = strtol(s + 1, &stop, 10);
-    return *stop != end || k > 999 ? 0 : k > 1 ? (int)k : 1;
+    return *stop != end || k > LIMIT_ORDER ? 0 : k > 1 ? (int)k : 1;
 }
 
 /* The number of this pass: one more than the largest that a name or a label has. */

@@ -23,14 +23,14 @@ int64_t run_set_room(int64_t keys, int64_t had)
 
 int64_t run_set_bytes(int64_t keys, int64_t room)
 {
-    int64_t bytes = 0, words = keys / 64 + (keys % 64 != 0);
+    int64_t bytes = 0, words = keys / 64 + (keys % 64 != 0); /* not speed: bits */
 
     if (room > 0) { /* how many there are, the list, and as much to sort it */
         bool over = int_mul(room, 2 * (int64_t)sizeof(int64_t), &bytes);
 
         return over || int_add(bytes, sizeof(int64_t), &bytes) ? -1 : bytes;
     }
-    for (; words > TOP_WORDS; words = (words + 63) / 64)
+    for (; words > TOP_WORDS; words = (words + 63) / 64) /* not speed: bits */
         bytes += words * (int64_t)sizeof(uint64_t);
     return bytes + (words + 1) * (int64_t)sizeof(uint64_t);
 }

@@ -13,6 +13,8 @@
 
 #include <string.h>
 
+enum { MUCH = 16 }; /* entries for each value and thread, from which counting costs nothing */
+
 typedef struct Sort {
     const RunTranspose *t;
     int64_t entries, blocks;
@@ -206,7 +208,7 @@ static int64_t blocks_for(const Pool *pool, int64_t entries, int64_t n)
 {
     int64_t threads = pool_threads(pool), most = entries / (n + 1) + 1;
 
-    if (most > 16 * threads)
+    if (most > MUCH * threads)
         return entries > RUN_GRAIN ? 4 * threads : 1;
     return entries <= RUN_GRAIN ? 1 : most < threads ? most : threads;
 }

@@ -134,9 +134,9 @@ void run_rows_of(const void *start, int bytes, int64_t n, int64_t from, int64_t 
 
 /* Rows in parts of about as many entries each.  One thread takes a part, so their number is a power
  * of two, as numbers of threads mostly are, up to RUN_ROW_PARTS; slices.c serves more threads.  An
- * entry names a row of another array, and a part has an array of those from the first to the last that its entries name: there
- * are as many parts as have RUN_ROW_ENTRIES entries for each row of those arrays, and for each row
- * of their own; but two, where there is work for them. */
+ * entry names a row of another array, and a part has an array of those from the first to the last
+ * that its entries name: there are as many parts as have RUN_ROW_ENTRIES entries for each row of
+ * those arrays, and for each row of their own; but two, where there is work for them. */
 enum { RUN_ROW_PARTS = 16, RUN_ROW_ENTRIES = 3 };
 typedef struct RunRows {
     int64_t rows, named;  /* rows that have entries, and rows that these may name */

@@ -14,7 +14,7 @@ typedef void PoolLane(void *arg, int64_t i);
 void pool_run(Pool *, int64_t lanes, PoolLane *, void *arg);
 const Os *pool_os(const Pool *);
 
-/* slices.c: a piece of a phase that has slices; `table` is room for its arrays, of so many bytes. */
+/* slices.c: a piece of a phase that has slices; `table` is room for its arrays. */
 int64_t run_piece_of(const RunPhase *, int64_t piece, void *const *array, const int64_t *size,
                      void *work, void **table);
 int64_t run_slice_bytes(const RunSlices *);

@@ -6,8 +6,6 @@
  * these elements first move outside the others. */
 #include "sched/step.h"
 
-#include <string.h>
-
 typedef struct Loaded {
     Cells cells;
     Local *reg[LIMIT_STEP_CELLS];
@@ -100,12 +98,7 @@ void step_cache_read(StepCall *c)
 {
     Loaded *l = arena_alloc(c->p->arena, sizeof *l);
 
-    step_count(c, 4, 5);
-    if (strcmp(c->line->word[2], "at") != 0)
-        step_refuse(c, "`at` and a loop come after the array, not %s", c->line->word[2]);
-    if (c->line->nword == 5 && strcmp(c->line->word[4], "shared") != 0)
-        step_refuse(c, "after the loop comes `shared`, not %s", c->line->word[4]);
-    if (c->line->nword == 5) {
+    if (step_at_shared(c)) {
         step_cache_shared(c, false);
         return;
     }

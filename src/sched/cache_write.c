@@ -238,12 +238,7 @@ void step_cache_write(StepCall *c)
 {
     const Buf *b;
 
-    step_count(c, 4, 5);
-    if (strcmp(c->line->word[2], "at") != 0)
-        step_refuse(c, "`at` and a loop come after the array, not %s", c->line->word[2]);
-    if (c->line->nword == 5 && strcmp(c->line->word[4], "shared") != 0)
-        step_refuse(c, "after the loop comes `shared`, not %s", c->line->word[4]);
-    if (c->line->nword == 5) {
+    if (step_at_shared(c)) {
         step_cache_shared(c, true);
         return;
     }

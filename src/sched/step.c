@@ -27,6 +27,18 @@ void step_count(StepCall *c, int least, int most)
         step_refuse(c, "it is written %s %s", c->line->step->name, c->line->step->args);
 }
 
+bool step_at_shared(StepCall *c)
+{
+    const char *const *word = c->line->word;
+
+    step_count(c, 4, 5);
+    if (strcmp(word[2], "at") != 0)
+        step_refuse(c, "`at` and a loop come after the array, not %s", word[2]);
+    if (c->line->nword == 5 && strcmp(word[4], "shared") != 0)
+        step_refuse(c, "after the loop comes `shared`, not %s", word[4]);
+    return c->line->nword == 5;
+}
+
 int64_t step_int(StepCall *c, int i, int64_t least, int64_t most)
 {
     const char *word = c->line->word[i];

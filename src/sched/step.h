@@ -64,6 +64,8 @@ _Noreturn void step_refuse(StepCall *, const char *fmt, ...) __attribute__((form
 int64_t step_int(StepCall *, int i, int64_t least, int64_t most);
 /* Refuses unless there are so many arguments. */
 void step_count(StepCall *, int least, int most);
+/* The arguments are LABEL ARRAY at LOOP [shared]; whether `shared` is there.  Else refuses. */
+bool step_at_shared(StepCall *);
 
 /* tree.c: loops by name.  A name may stand for several loops, copies of one: a step is then applied
  * to each of them. */

@@ -3,8 +3,10 @@
 # Copyright The Weft authors
 #
 # policy.sh ROOT: no number that affects only speed stands outside of the policy (src/ir/policy.h)
-# and the cost model (src/cost).  A constant in src/tree, src/lower, src/sched or src/api is a limit that
-# guards correctness or memory, LIMIT_*, or stands in the table below with what it is instead.
+# and the cost model (src/cost).  A constant in the folders below is a limit that guards correctness or
+# memory, LIMIT_*, or stands in the table with what it is instead.  No text of a kernel depends on
+# src/run, nor on how src/format packs: their numbers cut the work of plans and runs, and many decide
+# the order of sums, so that they are the same on every machine.
 . "$(dirname "$0")/lib.sh"
 
 # FILE NAME WHAT: constants that are no choice for speed.
@@ -42,6 +44,50 @@ src/api/pipeline.c WARP a bit
 src/api/pipeline.c EVERY a bit
 src/api/show.c TAIL digits that are printed
 src/api/rows.c TILE the layout of an operator
+src/run/run.h POOL_MAX_THREADS a limit of the interface
+src/run/run.h RUN_ROW_WORK the cuts of a range
+src/run/run.h RUN_GRAIN the cuts of a range
+src/run/run.h RUN_MAX_CHUNKS the cuts of a range
+src/run/run.h RUN_PART the order of sums
+src/run/run.h RUN_MAX_PARTS the order of sums
+src/run/run.h RUN_ROOM the order of sums
+src/run/run.h RUN_FINE_ROOM the order of sums
+src/run/run.h RUN_LEAST_PIECES the order of sums
+src/run/run.h RUN_MAX_PIECES the order of sums
+src/run/run.h RUN_CHAIN the order of sums
+src/run/run.h RUN_ROW_PARTS the order of sums
+src/run/run.h RUN_ROW_ENTRIES the order of sums
+src/run/run.h RUN_LEVELS a limit
+src/run/run.h RUN_SLICE_WORK the cuts of a range
+src/run/built.c FIRST_ROOM memory of a run
+src/run/built.c GROWTH memory of a run
+src/run/built.c TOP_WORDS bits of a set
+src/run/memory.c BLOCK the copies of a run
+src/run/memory.c FEW the copies of a run
+src/run/memory.c PAGE bytes of a large page
+src/run/memory.c MANY memory of a run
+src/run/plan.c MUCH the time of a plan
+src/run/pool.c SPIN how long an idle thread waits
+src/format/bits.c BITS_AN_ENTRY the time of packing
+src/format/bits.c SMALL the time of packing
+src/format/format_int.h FMT_MOST a limit
+src/format/format_int.h FMT_SPARE memory of packing
+src/format/format_int.h FMT_BLOCK the time of packing
+src/format/format_int.h FMT_MOST_BLOCKS the time of packing
+src/format/format_int.h FMT_RUN the time of packing
+src/format/sort.c LEAST_DIGIT the time of packing
+src/format/sort.c MOST_DIGIT the time of packing
+src/format/sort.c NARROW_BITS the time of packing
+src/format/sort.c MOST_BITS bits of a key
+src/emit/emit_part.c OPERATION nodes of a line of C, by which function_lines counts
+src/emit/emit_part.c EMIT_KEEP how much longer than function_lines a list may be
+src/emit/emit_part.c OUTSIDE a mark
+src/emit/emit_part.c INSIDE a mark
+src/emit/emit_registers.c OF_ARRAY what a compiler of GPUs takes
+src/emit/emit_registers.c OF_LOOP what a compiler of GPUs takes
+src/emit/emit_registers.c OF_OTHERS what a compiler of GPUs takes
+src/emit/emit_registers.c MARGIN what a compiler of GPUs takes
+src/grad/algebra.c MOST a limit
 '
 # What the tuner and the measurement of the machine do with their own time.
 own_time='^src/api/(tune|machine)\.c$'
@@ -68,7 +114,10 @@ thresholds() {
         grep -vE '> ([0-9]+) \? \1 ?:' | cut -d: -f1,2
 }
 
-files=$(cd "$root" && find src/tree src/lower src/sched src/api -name '*.[ch]' 2>/dev/null | sort)
+files=$(cd "$root" && {
+    find src/tree src/lower src/sched src/api src/run src/format src/grad -name '*.[ch]'
+    find src/emit -name '*.c' # its headers are text of kernels
+} 2>/dev/null | sort)
 cd "$root" || exit 1
 while IFS=: read -r file line name; do
     case $name in LIMIT_*) continue ;; esac
