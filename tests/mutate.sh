@@ -25,7 +25,7 @@ set -u
 cd "$(dirname "$0")/.."
 . tests/limit.sh
 work=$PWD/build/mutate lanes=${WEFT_LANES:-2}
-folders=(lower sched emit jit format grad)
+folders=(tree lower sched emit jit format grad)
 flags="-O0 -I$PWD/build/header/O0 -include kernel.h" # of kernels, see tests/header.sh
 export WEFT_LIMIT_MB=6000 # a loop that never ends may fill the memory before its time is over
 
@@ -33,6 +33,7 @@ export WEFT_LIMIT_MB=6000 # a loop that never ends may fill the memory before it
 suites() {
     echo golden "unit/$1/"
     case $1 in
+    tree) echo unit/lower/ unit/sched/ unit/test_stages unit/test_kernel_schedule ;;
     lower) echo unit/test_stages ;;
     sched) echo unit/test_kernel_schedule ;;
     emit) echo unit/test_export ;;
