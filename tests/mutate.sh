@@ -88,7 +88,6 @@ program_of() {
 
 folder_of() { local f=${1#src/}; echo "${f%%/*}"; }
 tree_of() { case $1 in asan/*) echo asan ;; *) echo release ;; esac; }
-objects() { find "build/$1/CMakeFiles/$2.dir" -name '*.o' | sort; }
 name_of() { echo "${1//\//-}"; } # of the files of a suite
 
 # compile ID TREE [FLAG]: the mutant in build/mutate/ID; false when it is no C.
@@ -107,19 +106,18 @@ compile() {
 
 # link ID TREE PROGRAM: under another name first, as the other lane may link the same
 link() {
-    local at=$work/$1/$2 t=build/$2 mutant= file=none sanitize= libs new=$3.$$
-    libs=$(sed -n 's/^Libs.private: //p' "$t/weft.pc")
+    local at=$work/$1/$2 t=build/$2 mutant= file=none libs new=$3.$$ from=$3
     [ -x "$at/$3" ] && return
     mkdir -p "$at"
     compile "$1" "$2" || return
     [ ! -f "$work/$1/file" ] || { mutant=$at/mutant.o file=$(cat "$work/$1/file"); }
-    [ "$2" != asan ] || sanitize="-fsanitize=address,undefined -fno-sanitize-recover=all"
+    [ "$3" != weft ] || from=weft_cli
     case $3 in
-    weft) cc $sanitize $(objects "$2" weft_cli) $mutant $t/libweft.a $libs -o "$at/$new" ;;
     libweft.so)
-        cc -shared $mutant $(objects "$2" weft_objects | grep -vF "/$file.o") $libs -o "$at/$new" ;;
-    *) cc $sanitize $(objects "$2" "$3") $mutant $t/libweft_testkit.a $t/libweft.a $libs \
-        -o "$at/$new" ;;
+        libs=$(sed -n 's/^Libs.private: //p' "$t/weft.pc")
+        cc -shared $mutant $(find "$t/CMakeFiles/weft_objects.dir" -name '*.o' | sort | grep -vF "/$file.o") \
+            $libs -o "$at/$new" ;;
+    *) (cd "$t" && sh -c "$(sed "s| -o $3 | -o '$at/$new' $mutant |" "CMakeFiles/$from.dir/link.txt")") ;;
     esac && mv "$at/$new" "$at/$3"
 }
 
