@@ -180,6 +180,8 @@ void export_put_total(const Export *x, const Axis *a)
     }
     if (a->extent == X_SEG)
         text_f(x->out, "%s[", export_array_name(x, a, -1));
+    if (a->extent == X_EXPR && a->parent != NULL)
+        text_str(x->out, "weft_times(");
     if (a->parent != NULL)
         export_put_total(x, a->parent);
     else if (a->extent != X_EXPR)
@@ -187,8 +189,9 @@ void export_put_total(const Export *x, const Axis *a)
     if (a->extent == X_SEG)
         text_char(x->out, ']');
     if (a->extent == X_EXPR) {
-        text_str(x->out, a->parent != NULL ? " * " : "");
+        text_str(x->out, a->parent != NULL ? ", " : "");
         export_put_extent(x, a->size);
+        text_str(x->out, a->parent != NULL ? ")" : "");
     }
 }
 
@@ -227,8 +230,10 @@ void export_put_count(const Export *x, const Buf *b)
     int n = ir_dims(b, dim);
 
     text_str(x->out, n == 0 ? "1" : "");
+    for (int d = 1; d < n; d++)
+        text_str(x->out, "weft_times(");
     for (int d = 0; d < n; d++) {
-        text_str(x->out, d > 0 ? " * " : "");
+        text_str(x->out, d > 0 ? ", " : "");
         if (dim[d].first == dim[d].last && b->full[dim[d].first]->extent == X_EXPR)
             export_put_extent(x, b->full[dim[d].first]->size);
         else if (is_constant(b, dim[d]))
@@ -239,6 +244,7 @@ void export_put_count(const Export *x, const Buf *b)
             err_throw(&x->ctx->err, ST_LIMIT,
                       "the temporary %s has a length that is no product; bind it as an output",
                       b->name);
+        text_str(x->out, d > 0 ? ")" : "");
     }
 }
 
@@ -418,6 +424,9 @@ static void put_header(const Export *x)
 
 static const char room[] =
     "\n#include <stdlib.h>\n\n"
+    "static inline WEFT_USED int64_t weft_times(int64_t a, int64_t b)\n{\n"
+    "    return __builtin_mul_overflow(a, b, &a) ? INT64_MAX : a; /* no memory has that length */\n"
+    "}\n\n"
     "static inline WEFT_USED void *weft_room(int64_t n, int64_t bytes, int64_t *fault)\n{\n"
     "    int64_t all;\n"
     "    void *p = __builtin_mul_overflow(n, bytes, &all) ? 0 : malloc((size_t)all + 1);\n\n"

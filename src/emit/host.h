@@ -130,6 +130,12 @@ static inline WEFT_USED int weft_start(weft_queue q, weft_kernel k, size_t group
 }
 #endif
 
+/* A length that fits into no memory is the largest number. */
+static inline WEFT_USED int64_t weft_times(int64_t a, int64_t b)
+{
+    return __builtin_mul_overflow(a, b, &a) ? INT64_MAX : a;
+}
+
 /* n elements of a device, with a copy of `from` or, where that is NULL, any content. */
 static inline WEFT_USED weft_memory weft_copy(weft_queue q, const void *from, int64_t n,
                                               size_t bytes, int64_t *fault)

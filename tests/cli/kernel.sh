@@ -87,9 +87,19 @@ temp f64 S[I]
 s: S[i] += X[i, k] * X[i, k]
 y: Y[i, k] = X[i, k] / sqrt(S[i])
 END
+cat >wide.weft <<'END'
+program wide(m, n)
+axis I = m, K = n
+f64 X[I], Z[K]
+temp f64 T[I, K]
+t: T[i, k] = X[i]
+for i, k:
+    z: Z[k] += T[i, k]
+END
 cat >main.c <<'END'
 #include "norm.h"
 #include "spmm.h"
+#include "wide.h"
 #include <stdio.h>
 
 int main(void)
@@ -103,6 +113,8 @@ int main(void)
         weft_run_spmm(3, 4, 2, start, coord, a, b, c, &plan) != 0 ||
         weft_run_norm(2, 2, x, y) != 0)
         return 1;
+    if (weft_run_wide(INT64_C(1) << 32, INT64_C(1) << 32, x, y) != -1)
+        return 2; /* 2^64 elements are not none */
     weft_plan_spmm_free(&plan);
     for (int i = 0; i < 6; i++)
         printf("%g ", c[i]);
@@ -119,7 +131,8 @@ verdict "flags" $? "none"
 try "emit spmm" 0 weft emit spmm.weft -o spmm
 none stdout
 try "emit norm" 0 weft emit -t c -o norm norm.weft
-try "compile" 0 cc $flags -std=gnu11 -Wall -Wextra -Werror main.c spmm.c norm.c -o main -lm
+try "emit wide" 0 weft emit -t c -o wide wide.weft
+try "compile" 0 cc $flags -std=gnu11 -Wall -Wextra -Werror main.c spmm.c norm.c wide.c -o main -lm
 try "run what was emitted" 0 ./main
 same - <<<"8 11.5 0 0 1 0.5 0.6 0.8 0 1 "
 try "phases over strips of rows compile" 0 bash -c \

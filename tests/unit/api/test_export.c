@@ -29,8 +29,8 @@ TEST(a_temporary_is_as_long_as_its_axes)
     text = source_of("c");
     CHECK_HAS(text, "weft_room(a_E_start[n_m], sizeof(float), &fault); /* W */");
     CHECK_HAS(text, "weft_room(INT64_C(5), sizeof(float), &fault); /* V */");
-    CHECK_HAS(text, "weft_room(a_E_start[n_m] * INT64_C(2), sizeof(float), &fault); /* U */");
-    CHECK_HAS(text, "weft_room(n_m * INT64_C(5), sizeof(float), &fault); /* X */");
+    CHECK_HAS(text, "weft_room(weft_times(a_E_start[n_m], INT64_C(2)), sizeof(float), &fault); /* U */");
+    CHECK_HAS(text, "weft_room(weft_times(n_m, INT64_C(5)), sizeof(float), &fault); /* X */");
     CHECK_HAS(text, "weft_room(1, sizeof(float), &fault); /* S */");
     close_prog();
 }

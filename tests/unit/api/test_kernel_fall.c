@@ -284,15 +284,15 @@ TEST(temporaries_of_emitted_text_have_the_right_length)
     static const char *const cases[][2] = {
         { TEMP("axis I = m", "I") USE("i"), "weft_room(n_m, sizeof(double)" },
         { TEMP("axis I = m", "") USE(""), "weft_room(1, sizeof(double)" },
-        { TEMP("axis I = m, J = 2*n + 1", "I, J") USE("i, j"), "weft_room(n_m * " },
+        { TEMP("axis I = m, J = 2*n + 1", "I, J") USE("i, j"), "weft_room(weft_times(n_m, " },
         { TEMP("axis I = m, J = n / 2", "J") USE("j"),
           "weft_room(weft_div_ck(n_n, INT64_C(2), &fault)" },
         { TEMP("axis I = m, E(I) = seg", "E") USE("e"), "weft_room(a_E_start[n_m], " },
         { TEMP("axis I = m, E(I) = seg, F(E) = one", "F") USE("f"), "weft_room(a_E_start[n_m], " },
         { TEMP("axis I = m, E(I) = seg, F(E) = 2, G(F) = seg", "G") USE("g"),
-          "weft_room(a_G_start[a_E_start[n_m] * INT64_C(2)], " },
+          "weft_room(a_G_start[weft_times(a_E_start[n_m], INT64_C(2))], " },
         { TEMP("axis I = m, S = 2, V(S) = {1, 3}, U(S) = {4, 2}", "I, S, V, U") USE("i, s, v, u"),
-          "weft_room(n_m * INT64_C(10), " },
+          "weft_room(weft_times(n_m, INT64_C(10)), " },
     };
     const char *text;
 
