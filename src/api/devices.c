@@ -2,7 +2,7 @@
  * Copyright The Weft authors
  *
  * The functions of weft_device.h.  A context keeps every device that it has opened, as kernels and
- * plans of it may still be there. */
+ * plans of it may still be there, and opens none twice. */
 #include "api/device_int.h"
 #include "dev/dev.h"
 #include "weft_device.h"
@@ -10,23 +10,48 @@
 #include <string.h>
 
 struct DevList {
-    Dev *dev;
+    Dev *dev; /* NULL: it could not be opened */
     struct DevList *next;
+    void *queue; /* of the caller, which the device keeps; or NULL: */
+    char name[sizeof((weft_ctx *)0)->dev_name]; /* as it was asked for */
 };
+
+/* The device that was opened for the same request, or none. */
+static Dev *find_device(const weft_ctx *ctx)
+{
+    for (const struct DevList *e = ctx->devs; e != NULL; e = e->next)
+        if (e->dev != NULL && e->queue == ctx->dev_queue &&
+            (e->queue != NULL || strcmp(e->name, ctx->dev_name) == 0))
+            return e->dev;
+    return NULL;
+}
+
+static struct DevList *new_entry(weft_ctx *ctx)
+{
+    struct DevList *entry = ctx->devs;
+
+    if (entry == NULL || entry->dev != NULL)
+        entry = ctx->os->alloc(ctx->os, NULL, sizeof *entry);
+    if (entry == NULL)
+        err_throw(&ctx->err, ST_NOMEM, "out of memory for a device");
+    if (entry != ctx->devs)
+        *entry = (struct DevList){ .next = ctx->devs };
+    return ctx->devs = entry; /* it has an owner before the next may throw */
+}
 
 Dev *api_device(weft_ctx *ctx)
 {
     DevWanted wanted = { ctx->dev_name[0] != 0 ? ctx->dev_name : NULL, ctx->dev_queue };
     struct DevList *entry;
 
+    if (ctx->dev == NULL)
+        ctx->dev = find_device(ctx);
     if (ctx->dev != NULL)
         return ctx->dev;
-    entry = ctx->os->alloc(ctx->os, NULL, sizeof *entry);
-    if (entry == NULL)
-        err_throw(&ctx->err, ST_NOMEM, "out of memory for a device");
-    *entry = (struct DevList){ NULL, ctx->devs }; /* it has an owner before the next may throw */
-    ctx->devs = entry;
+    entry = new_entry(ctx);
     entry->dev = dev_open_opencl(ctx->os, &ctx->err, &wanted);
+    entry->queue = ctx->dev_queue;
+    memcpy(entry->name, ctx->dev_name, sizeof entry->name);
     return ctx->dev = entry->dev;
 }
 

@@ -97,3 +97,19 @@ TEST(a_loop_of_a_few_known_turns_is_written_out)
     close_prog();
 }
 #endif
+
+/* A device has no prefetches, and its kernels take nothing that only these need: the end of J. */
+TEST(text_of_a_device_has_no_prefetches)
+{
+    open_prog("program spmm(m, n, f)\n"
+              "axis I = m, J(I) = seg : col < n, K = f\n"
+              "f32 A[J], B[n, K], C[I, K]\n"
+              "c: for i, j, k: C[i, k] += A[j] * B[col(j), k]\n");
+    OK(weft_prog_schedule(prog, "prefetch c B at c.j 4"));
+    CHECK_HAS(source_of("c"), "__builtin_prefetch(&a_B[");
+    CHECK_HAS(source_of("c"), "weft_min_i64(v_j + 4, n_J - 1)");
+    CHECK(strstr(source_of("opencl"), "prefetch(") == NULL);
+    CHECK(strstr(source_of("opencl"), "v_j + 4") == NULL);
+    CHECK(strstr(source_of("opencl"), "the positions of J") == NULL);
+    close_prog();
+}

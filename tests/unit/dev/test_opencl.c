@@ -489,6 +489,14 @@ TEST(a_device_is_chosen_by_name_or_number)
     CHECK(compiles(WEFT_OK));
     OK(weft_kernel_info(kernel, &info));
     CHECK_STR(info.isa, "Alpha One");
+    for (int i = 0; i < 5; i++) { /* the same devices again, and no more of them */
+        OK(weft_ctx_device(ctx, "Two"));
+        OK(weft_ctx_device(ctx, "2"));
+        BAD(weft_ctx_device(ctx, "Four"), WEFT_E_IO, "no device of this name or number");
+        OK(weft_ctx_device(ctx, NULL));
+        CHECK(compiles(WEFT_OK));
+    }
+    CHECK_EQ(fake.live[CONTEXT], 3);
     BAD(weft_devices(ctx, NULL), WEFT_E_ARG, "out is NULL");
     CHECK(weft_devices(NULL, &names) == WEFT_E_ARG && weft_ctx_device(NULL, "0") == WEFT_E_ARG);
     CHECK(weft_ctx_queue(NULL, NULL) == WEFT_E_ARG);
@@ -528,6 +536,9 @@ TEST(a_queue_of_the_caller_is_used_and_given_back)
     bind_csr();
     OK(weft_kernel_run(kernel, args));
     CHECK_EQ(fake.live[QUEUE], 1);
+    OK(weft_ctx_queue(ctx, NULL));
+    OK(weft_ctx_queue(ctx, queue));
+    CHECK_EQ(queue->refs, 2); /* kept once */
     OK(weft_ctx_queue(ctx, NULL));
     weft_ctx_free(ctx);
     ctx = NULL;

@@ -334,6 +334,12 @@ TEST(vectorize_gives_a_sum_over_lanes_a_register)
                 "    vector for k in K step 4 by 2\n"
                 "        sum += X[i * 12 + k]\n"
                 "    Z[i] += sum\n");
+    gives_lanes(constant, "", "vectorize z.k 4 by 3",
+                "phase z scheduled for i in I\n"
+                "    reg sum: f64 = 0.0\n"
+                "    vector for k in K step 4 by 3\n"
+                "        sum += X[i * 12 + k]\n"
+                "    Z[i] += sum\n");
 }
 
 TEST(vectorize_says_what_has_no_lanes)
