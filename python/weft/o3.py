@@ -16,6 +16,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
+from . import _oeq  # noqa: F401: torch.load takes its classes and TPProblem too
 from ._dropin import _TYPE_OF, Dropin, TensorProduct, _rows, _typed, as_type
 from ._dropin_forms import (ElementwiseTensorProduct, FullTensorProduct, FullyConnectedTensorProduct, Norm,
                             TensorSquare)

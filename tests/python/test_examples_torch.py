@@ -3,6 +3,8 @@
 """What OpenEquivariance's and e3nn's own pages show, with Weft in their place, on the CPU."""
 
 import io
+import subprocess
+import sys
 
 import pytest
 
@@ -123,6 +125,22 @@ def test_modules_are_saved_and_loaded_without_trust(first):
         file.seek(0)
         assert torch.equal(torch.load(file, weights_only=True)(*operands), module(*operands))
     assert oeq.torch_ext_so_path().endswith("libweft_torch.so")
+
+
+def test_a_new_process_loads_every_class_without_trust(first, tmp_path):
+    problem, _, _ = first
+    modules = [problem, oeq.TensorProduct(problem), oeq.TensorProductConv(problem),
+               *(getattr(weft.o3, name)(*args) for name, *args in (
+                   ("TensorProduct", "0e", "0e", "0e", [(0, 0, 0, "uvw", True)]), ("Linear", "3x0e+1o", "2x1o"),
+                   ("FullyConnectedTensorProduct", "0e+1o", "1o", "1o"), ("FullTensorProduct", "1o", "1o"),
+                   ("ElementwiseTensorProduct", "2x1o", "2x1o"), ("TensorSquare", "1o"), ("Norm", "3x0e"),
+                   ("SphericalHarmonics", [0, 1], True)))]
+    for i, module in enumerate(modules):
+        torch.save(module, tmp_path / str(i))
+    script = (f"import sys, torch, weft.o3\nfor i in range({len(modules)}):\n"
+              f"    print(type(torch.load(f'{tmp_path}/{{i}}', weights_only=True)).__name__)")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.split() == [type(module).__name__ for module in modules], done.stderr
 
 
 def test_a_change_of_dtype_is_one_of_the_problem(first):
