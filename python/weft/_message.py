@@ -10,7 +10,7 @@ from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
-from . import _edges, _lib
+from . import _check, _edges, _lib
 from ._edges import Rows, Tiles
 from ._program import kernel_of
 from ._sparse import bad, cast, describe, is_torch, type_of
@@ -73,6 +73,8 @@ def _rows(graph: Any, u: Any, v: Any, e: Any, num_nodes: Any, torch: bool, loops
     if isinstance(graph, Rows):
         return graph
     pair = num_nodes if isinstance(num_nodes, (tuple, list)) else (num_nodes, num_nodes)
+    if len(pair) != 2:
+        raise bad("num_nodes", "a number or a pair, receivers and senders", repr(num_nodes))
     matrix = _edges._of_matrix(graph)
     if matrix is not None:
         receivers, senders = matrix.receivers, matrix.senders
@@ -173,6 +175,7 @@ def _slope(slope: float, like: Any) -> Any:
 def _attend(op: str, graph: Any, operands: Dict[str, Any], slope: float, G: Any, F: Any, weights: bool,
             loops: int) -> Any:
     _all_given(**operands)
+    loops = _check.integer("loops", loops, 0, 2)
     *values, G, F = cast(*operands.values(), G, F)
     operands = dict(zip(operands, values))
     X, L = operands["X"], operands["L"]

@@ -86,12 +86,18 @@ static void see_butterfly(Mask *m, int64_t tile, int64_t r)
         see(m, tile, r, (b ^ bit) * size, ((b ^ bit) + 1) * size);
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Blocks: those beside it, the first ones both ways, and some by chance, the same for all rows. */
 static void see_bigbird(Mask *m, int64_t tile, int64_t r)
 {
-    int64_t size = geom_whole(&m->spec, "block"), w = geom_whole(&m->spec, "w");
-    int64_t global = geom_whole(&m->spec, "global"), b = (tile * m->in->bi + r) / size;
-    int64_t count = (m->in->m + size - 1) / size;
+    int64_t size = geom_whole(&m->spec, "block"), b = (tile * m->in->bi + r) / size;
+    int64_t count = (m->in->m + size - 1) / size, most = m->lk / size + b + 1; /* blocks: all */
+    int64_t w = least(geom_whole(&m->spec, "w"), most);
+    int64_t global = least(geom_whole(&m->spec, "global"), most);
     Random random = { m->spec.random.state ^ hash_int(7, (uint64_t)b) };
 
     if (b < global)
@@ -135,7 +141,7 @@ static const struct Kind {
     { "butterfly", { { "block", 1, TOKENS, 64, true }, SEED }, see_butterfly },
     { "bigbird",
       { { "block", 1, TOKENS, 64, true }, COUNT("w", TOKENS, 1), COUNT("global", TOKENS, 1),
-        COUNT("random", TOKENS, 3), SEED },
+        COUNT("random", 4096, 3), SEED },
       see_bigbird },
     { NULL, { SEED }, see_entries },
 };

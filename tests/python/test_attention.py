@@ -248,6 +248,7 @@ def test_refusals_of_masks():
     for message, make in (("w: expected an integer from 0", lambda: masks.band(5, -1)),
                           ("n: expected an integer", lambda: masks.causal(2.5)),
                           ("block: expected an integer from 1", lambda: masks.butterfly(64, 0)),
+                          ("random must be an integer, 0 to 4096", lambda: masks.bigbird(64, 4, random=2**40)),
                           ("n: expected", lambda: masks.blocks(np.ones((2, 2), bool), 16, n=10)),
                           ("layout: expected", lambda: masks.blocks([[1]], 16))):
         with pytest.raises(weft.Error, match=re.escape(message)):
