@@ -205,7 +205,8 @@ static void parse_part(Parser *s, Axis *a)
     parse_need(s, (Tok)',', "`,`");
     part = parse_int(s);
     if (part < 0 || part > 1 << 20)
-        ir_throw(s->p, ST_CHECK, "part %lld of a format", (long long)part);
+        ir_throw(s->p, ST_CHECK, "a format has no part %lld: their numbers are 0 to %d",
+                 (long long)part, 1 << 20);
     if (s->lex.tok != ',')
         parse_unexpected(s, "`,`");
     parse_take(s, (Tok)',');

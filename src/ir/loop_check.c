@@ -277,7 +277,7 @@ static void check_companion(Check *c, const Node *n, const At *at)
     check_target(c, at->out);
     check_value(c, at->value, T_i64, "what a companion records");
     if (b == n->out->buf)
-        refuse(c, "%s accompanies itself", b->name);
+        refuse(c, "%s cannot be a companion of a store to itself", b->name);
 }
 
 /* Lanes do not see each other: a local that holds one value for all takes what is the same in all,
@@ -386,7 +386,7 @@ static void check_for(Check *c, const Node *n)
     if (n->how == FOR_PARALLEL && c->nest > 0)
         refuse(c, "a parallel loop is a phase, not inside one");
     if ((n->how == FOR_VECTOR) != (n->lanes > 1) && n->how != FOR_PARALLEL)
-        refuse(c, "a loop of %d lanes", n->lanes);
+        refuse(c, "a vector loop has 2 lanes or more and another loop 1, not %d", n->lanes);
     check_same(c, moving, "the range of a loop");
     if (n->lanes > 1)
         check_vector(c);

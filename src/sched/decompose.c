@@ -92,7 +92,7 @@ static void find_tile(Begin *b, First *f, const Node *n)
     if (n->kind == N_FOR && mentions_of(p, n, f->cell->buf).cell != NULL &&
         tree_mentions(p, f->cell, n->local)) {
         if (f->ntile == LIMIT_STEP_WORDS)
-            step_refuse(b->call, "too many loops number elements of %s", f->cell->buf->name);
+            step_refuse(b->call, "the index of %s uses too many loops", f->cell->buf->name);
         f->tile[f->ntile++] = n;
     }
     for (int i = 0; i < n->nbody; i++)
@@ -132,11 +132,12 @@ static void check_tile(Begin *b, const First *f)
 
         if (needs_inner(p, t->lo, at, f->tile, i) || needs_inner(p, t->hi, at, f->tile, i) ||
             (guarded && (step_reads(p, t->lo) || step_reads(p, t->hi))))
-            step_refuse(b->call, "how far %s.%s goes is known only inside other blocks", t->label,
+            step_refuse(b->call, "the end of %s.%s is known only inside other blocks", t->label,
                         loop_path(t));
     }
     if (needs_inner(p, f->cell, at, f->tile, f->ntile))
-        step_refuse(b->call, "the index of %s depends on a let inside", f->cell->buf->name);
+        step_refuse(b->call, "the index of %s uses a let that stands inside the loop",
+                    f->cell->buf->name);
 }
 
 /* All loops and nothing else around the loop, and with those inside they meet each element once. */
@@ -225,10 +226,10 @@ static void match(Begin *b, First *f)
     Mentions in = mentions_of(c->p, b->at.node, buf);
 
     if (in.many || mentions_outside(c->p, c->phase[b->phase], b->at.node, buf))
-        step_refuse(c, "%s is stored to in several places", buf->name);
+        step_refuse(c, "several stores write %s, and the step moves the values of one", buf->name);
     if (first_use(c, buf) != b->phase)
-        step_refuse(c, "phase %s uses %s before the loop", c->phase[first_use(c, buf)]->label,
-                    buf->name);
+        step_refuse(c, "phase %s uses %s first, so the loop is too late for its initial values",
+                    c->phase[first_use(c, buf)]->label, buf->name);
     f->cell = in.cell;
     f->ntile = 0;
     for (int i = 0; i < b->at.node->nbody; i++)

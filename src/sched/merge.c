@@ -340,7 +340,7 @@ void step_merge(StepCall *c)
     if (take_word(c, &n, "by") != NULL)
         m.shares = step_int(c, n + 1, 1, LIMIT_SHARES);
     if (n < 2)
-        step_refuse(c, "it is written %s %s", c->line->step->name, c->line->step->args);
+        step_refuse(c, "write it as: %s %s", c->line->step->name, c->line->step->args);
     read_phases(&m, n);
     for (int k = 1; k < m.n; k++)
         check_between(&m, k);

@@ -205,7 +205,8 @@ static void add_maker(StepCall *c, Made *m, int phase)
     check_nodes(c, c->phase[phase], m->buf);
     step_only_cell(c->p, c->phase[phase], m->buf, &many);
     if (many)
-        step_refuse(c, "%s is stored to in several places of a phase", m->buf->name);
+        step_refuse(c, "%s is written by several stores, and the step moves one of a phase",
+                    m->buf->name);
     if (m->n == LIMIT_STEP_MAKERS)
         step_refuse(c, "more than %d phases make %s", LIMIT_STEP_MAKERS, m->buf->name);
     if (sets_all(c->p, c->phase[phase], m->buf))

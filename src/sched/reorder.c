@@ -128,7 +128,7 @@ static void check_loop(Nest *t, const Node *loop, int ndone, int nitem)
             continue;
         if (x->kind == N_LET && (tree_mentions(p, loop->lo, x->local) ||
                                  tree_mentions(p, loop->hi, x->local)))
-            step_refuse(t->call, "how far %s.%s goes is known only inside loops that follow it",
+            step_refuse(t->call, "the end of %s.%s is known only inside loops that follow it",
                         loop->label, loop_path(loop));
         if (before && reads && (x->kind == N_IF || x->kind == N_CHECK))
             step_refuse(t->call, "how far %s.%s goes may be looked up only inside a branch",

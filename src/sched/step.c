@@ -24,7 +24,7 @@ void step_count(StepCall *c, int least, int most)
     int n = c->line->nword;
 
     if (n < least || n > most)
-        step_refuse(c, "it is written %s %s", c->line->step->name, c->line->step->args);
+        step_refuse(c, "write it as: %s %s", c->line->step->name, c->line->step->args);
 }
 
 bool step_at_shared(StepCall *c)

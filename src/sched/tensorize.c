@@ -88,8 +88,8 @@ static void read_nest(Nest *t, const Node *n)
             bool block = n->body[i]->kind == N_FOR || n->body[i]->kind == N_IF;
 
             if (in != NULL || (block && i + 1 < n->nbody))
-                step_refuse(t->call, "%s.%s holds more than one nest", t->loop[t->n - 1]->label,
-                            loop_path(t->loop[t->n - 1]));
+                step_refuse(t->call, "%s.%s contains more than one nest of loops",
+                            t->loop[t->n - 1]->label, loop_path(t->loop[t->n - 1]));
             in = block ? n->body[i] : NULL;
         }
     } while (in != NULL);
@@ -277,7 +277,7 @@ void step_tensorize(StepCall *c)
 
     step_count(c, 1, 3);
     if (c->line->nword == 2)
-        step_refuse(c, "it is written %s %s", c->line->step->name, c->line->step->args);
+        step_refuse(c, "write it as: %s %s", c->line->step->name, c->line->step->args);
     if (c->line->nword == 3) {
         s.rows = (int)step_int(c, 1, 1, LIMIT_ROWS);
         s.columns = (int)step_int(c, 2, 1, LIMIT_COLUMNS);

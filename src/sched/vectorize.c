@@ -125,7 +125,8 @@ static void put_let(Lanes *l, const Node *n, NodeList *out)
     }
     if (!is_float_value(n->local->type)) {
         if (reg)
-            step_refuse(l->call, "%s is a register of integers", n->local->name);
+            step_refuse(l->call, "%s is an integer register, and lanes hold floating-point values",
+                        n->local->name);
         *ir_memo(l->p, &l->moved, loop_use(l->p, n->local)) = c.value;
         return;
     }
@@ -181,7 +182,8 @@ static void put_store(Lanes *l, const Node *n, NodeList *out, bool direct)
         return;
     }
     if (!loop_has_lanes(c.out->buf))
-        step_refuse(l->call, "elements of %s have no lanes", c.out->buf->name);
+        step_refuse(l->call, "elements of %s are %s, which vector loops do not store",
+                    c.out->buf->name, ir_type[c.out->buf->type].name);
     if (tree_stride(c.out->arg[0], moves, l) == 1)
         tree_append(l->p, out, loop_node(l->p, &c));
     else
@@ -318,7 +320,7 @@ void step_vectorize(StepCall *c)
         how.lanes = (int)step_int(c, 1, 2, LIMIT_LANES);
     if ((c->line->nword > 2 && (c->line->nword < 4 || strcmp(c->line->word[2], "by") != 0)) ||
         (c->line->nword == 5 && strcmp(c->line->word[4], "packed") != 0))
-        step_refuse(c, "it is written %s %s", c->line->step->name, c->line->step->args);
+        step_refuse(c, "write it as: %s %s", c->line->step->name, c->line->step->args);
     if (c->line->nword >= 4)
         how.regs = (int)step_int(c, 3, 1, LIMIT_REGISTERS);
     how.packed = c->line->nword == 5;

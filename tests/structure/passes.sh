@@ -4,7 +4,7 @@
 #
 # passes.sh ROOT WEFT: every pass of the table has a golden file and a unit test under its name, and
 # its function is declared in src/lower/lower.h, or, of a pass that walks the loops with others, in a
-# header of its room.
+# header of its room.  Every folder of src has a folder of unit tests.
 . "$(dirname "$0")/lib.sh"
 weft=${2:?the command}
 
@@ -33,4 +33,10 @@ for name in $names; do
     grep -qE "\blower_$name\(" $header || bad "no header declares lower_$name"
 done
 part "every pass is a function of its name"
+
+for folder in $(cd "$root/src" && find . -name '*.c' -printf '%h\n' | sort -u); do
+    find "$root/tests/unit/$folder" -maxdepth 1 -name 'test_*.c' -exec cat {} + 2>/dev/null | grep -q "^TEST(" ||
+        bad "src/${folder#./} has no unit tests in tests/unit/${folder#./}"
+done
+part "every folder of src has unit tests"
 finish

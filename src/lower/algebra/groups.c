@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Which loops of a run share elements with a group of them that grows.  Lists of the loops that
- * use each element tell it, so that the time grows with the length of the run and not with the
- * number of pairs. */
+ * Groups loops that stand one after the other: a loop that shares an element with a group joins it.
+ * For each element there is a list of the loops that use it, so that the time grows with the number
+ * of loops and not with the number of pairs. */
 #include "lower/algebra/factor_int.h"
 
 #include <string.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Consumes per-edge temporaries tile by tile: for entries that read recomputed rows
- * (edges/recompute.c) or have a scratch row that products use (fuse/entries.c).  The scratch
- * gets a row for each entry of a tile.  First the recomputed rows are filled, then each entry
- * computes its values, then the products of all rows of the tile run in registers: sums over
- * entries side by side, and sums over lanes of all entries at once. */
+ * Consumes per-edge temporaries tile by tile.  It takes loops over entries that read recomputed
+ * rows (edges/recompute.c), or that fill a scratch row for products to read (fuse/entries.c).  The
+ * scratch gets a row for each entry of a tile.  A tile runs in three steps: fill the recomputed
+ * rows, compute the values of each entry, then run the products of all its rows in registers.
+ * Products that sum over lanes do so for all entries of the tile side by side; products that sum
+ * over entries keep their sums in lanes. */
 #include "lower/algebra/factor_int.h"
 #include "lower/lanes/lanes_int.h"
 #include "lower/registers/registers_int.h"

@@ -2,9 +2,9 @@
  * Copyright The Weft authors
  *
  * Compensated sums: where a loop over entries, whose number is known only at run time, adds to
- * the same element or register again and again, the rounding error of each addition is summed
- * beside it (Knuth's two-sum, the sum in twice the precision of Ogita, Rump and Oishi), and
- * added at the end. Runs near the end of the pipeline, because no other pass recognises such
+ * the same element or register again and again, a second register sums the rounding errors of the
+ * additions (Knuth's two-sum, the sum in twice the precision of Ogita, Rump and Oishi), and is
+ * added at the end.  Runs near the end of the pipeline, because no other pass recognises such
  * sums. */
 #include "lower/lanes/lanes_int.h"
 #include "lower/storage/storage_int.h"

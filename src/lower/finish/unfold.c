@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * An expression that would be much longer as a text than it is in memory, as a list of lets and
- * branches.  In memory equal parts are one node; a text writes each part where it is used, so a
- * chain of n choices that each use the one before it twice has 2^n parts.
+ * Turns an expression that would be much longer as text than it is in memory into a list of lets
+ * and branches.  In memory equal parts are one node; text writes each part where it is used, so a
+ * chain of n choices, each of which uses the one before it twice, has 2^n parts.
  *
  *     y = select(c, a * a, 0)            let y: f32 = 0
  *     where a = select(d, X[j], 1)       if c:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Non-temporal stores: results that are stored once, in lanes, and that the kernel does not read
- * bypass the caches.  That pays where the rows that a phase touches, or a loop of it over all
- * entries, exceed the caches, so that the first results would be evicted before the end anyway. */
+ * Non-temporal stores: a result that is stored once, in lanes, and that the kernel does not read
+ * bypasses the caches.  That pays where the phase, or its loop over all entries, touches more rows
+ * than the caches hold: the first results would be evicted before the end anyway. */
 #include "lower/memory/memory_int.h"
 
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Phases of a kernel: made of nodes, entries that one runs over, arrays beside the program's. */
+ * Helpers for phases: a phase made of a list of nodes, the loop over all entries of a phase's rows,
+ * scratch arrays and their names. */
 #include "lower/storage/storage_int.h"
 
 #include <string.h>

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Products of blocks become statements that later passes run as tiles of registers.  Of a gradient
+ * Gives products of blocks statements of their own, which later passes block in registers.  Of a
+ * gradient
  *
  *     for p, l, bi, bj, v:
  *         U[p, l, bi, bj] += G[p, bi, v] * V[j(l), bj, v]
  *         W[j(l), bj, v] += G[p, bi, v] * A[p, l, bi, bj]
  *
- * each assign is a product of matrices with a block of constant size: rows m that only one operand
- * has, terms k that are summed up, and columns n, the last index of the result.  It becomes
+ * each assignment is a product of matrices with a block of constant size: rows m, which only one
+ * operand has, terms k, which are summed, and columns n, the last index of the result.  It becomes
  *
  *     for b, bj, v: VT[b, v, bj] = V[b, bj, v]
  *     for p, l, bi, v, bj: U[p, l, bi, bj] += G[p, bi, v] * VT[j(l), v, bj]
  *     for p, l, bj, bi, v: W[j(l), bj, v] += G[p, bi, v] * A[p, l, bi, bj]
  *
- *   - a statement of its own: a tile loads an element for many multiply-adds, so that it saves more
- *     than the loads which assigns of one nest share;
- *   - its loops in the order rows, terms, columns, inside all others.  Terms keep their order;
- *   - an operand that has its terms side by side where the result has columns is copied first, with
+ *   - each assignment is a statement of its own: a register block uses a loaded element in many
+ *     multiply-adds, which saves more loads than the assignments of one nest share;
+ *   - its loops are in the order rows, terms, columns, inside all others.  Terms keep their order;
+ *   - an operand that stores terms side by side where the result has columns is first copied with
  *     both exchanged.  Otherwise each element of the result would be a sum over lanes;
- *   - a scatter goes behind the statements that it does not touch: these may be one phase then
- *     (fuse/rows.c).
+ *   - a scatter moves behind the statements that do not touch its operands, so that fuse/rows.c can
+ *     fuse these.
  *
- * Blocks of fewer than `least` rows, terms or columns stay as they are: there what assigns share
- * counts for more.  So does a statement of one assign that needs no copy.  Needs a checked program;
- * gives an equal one, to the last bit. */
+ * Blocks of fewer rows, terms or columns than policy.block stay as they are: there the loads
+ * that assignments share are worth more.  A statement of one assignment that needs no copy
+ * stays, too.  Needs a checked program; gives an equal one, to the last bit. */
 #include "lower/lower.h"
 
 #include <string.h>

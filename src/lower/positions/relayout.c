@@ -4,11 +4,13 @@
  * Small operands in the order of lanes.  In Y[i, o] += X[v(e), c] * W[o, d(e), c] over entries e,
  * the elements of a row of Y are the lanes of a kernel, but W has neighbours along c, which is
  * summed over: lanes would gather, or each element would be a sum over lanes.  W is copied once
- * before the statement, with o last.  Each entry reads a matrix of W, so the copy costs little
- * beside them.  Where all that has o in it has it last, the loop over o comes innermost.
+ * before the statement, with o last.  Each entry reads a whole matrix of W, so one copy costs
+ * little beside the entries.  If then every access that uses o has it last, the loop over o
+ * becomes the innermost one.
  *
- * The order of terms of an element does not change: o is spatial, so terms that it parts are those
- * of different elements.  Needs a checked program; gives an equal one. */
+ * Each element keeps the order of its terms: o is an index of the result, so the loop over o
+ * moves only terms of different elements past each other.  Needs a checked program; gives an
+ * equal one. */
 #include "lower/lower.h"
 
 #include <string.h>

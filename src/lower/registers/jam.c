@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Unroll-and-jam of sums over lanes.  A loop each of whose iterations has its own sums over
- * lanes processes four iterations in one, or two, so that operands that the sums share are
- * loaded once and their dependence chains overlap.  Remaining iterations run one by one. */
+ * Unroll-and-jam of sums over lanes.  Where each iteration of a loop has its own sums over lanes,
+ * four iterations (or two) run together: operands that their sums share are loaded once, and the
+ * dependence chains of the sums overlap.  Remaining iterations run one by one. */
 #include "lower/facts/facts_int.h"
 #include "lower/storage/storage_int.h"
 

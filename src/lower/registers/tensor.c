@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Blocks one nest that a schedule step names: what passes accumulate and block_rows do to all
- * nests that they find. */
+ * Register-blocks the one nest that the step tensorize names, as the passes accumulate and
+ * block_rows do with every nest that they find. */
 #include "lower/registers/registers_int.h"
 
 static Node *with_nest(Prog *p, Node *in, const Node *old, Node *by)

@@ -4,12 +4,12 @@
  * Splits scatters.  In a phase over rows whose entries add to rows that a coordinate names,
  * O[j(e), ...] += v, several iterations may add to one row of O.  The rows of the phase are
  * split into a few chunks.  Each chunk adds to a private copy of O, in order; then the copies
- * are summed.  The rows that the phase reads stay in cache while their entries pass, and only O
- * moves.  Of its copy a chunk initializes and sums the rows from the first to the last that its
- * entries name.  The entries may be below several levels of rows; the rows at the top are split.
- * The plan chooses the boundaries (api/parts.c) from the structure alone.
- * positions/transpose.c decides which scatters come here.  Works at stage positions, as a part
- * of split/reductions.c. */
+ * are summed.  A row that the phase reads stays in cache while its entries are processed; only
+ * the rows of O are visited out of order.  A chunk initializes, and adds to O, the rows of its
+ * copy from the first to the last that its entries name.  The entries may be below several
+ * levels of rows; the rows at the top are split.  The plan chooses the boundaries (api/parts.c)
+ * from the structure alone. positions/transpose.c decides which scatters come here.  Works at
+ * stage positions, as a part of split/reductions.c. */
 #include "lower/split/split_int.h"
 #include "lower/storage/storage_int.h"
 

@@ -42,7 +42,7 @@ static const Refusal refusals[] = {
     { L PH "    C[i] = T[i]\n", ST_CHECK, 9, 5, "T is read before anything is stored in it" },
     { L PH "    C[i] = 1\n    W[i] = 1 at C[i] = 2\n", ST_CHECK, 10, 5, "a companion records an" },
     { L PH "    C[i] = 1 at W[i] = 2.5\n", ST_CHECK, 9, 5, "what a companion records is real" },
-    { L PH "    W[i] = 1 at W[i] = 1\n", ST_CHECK, 9, 5, "W accompanies itself" },
+    { L PH "    W[i] = 1 at W[i] = 1\n", ST_CHECK, 9, 5, "W cannot be a companion of a store to itself" },
     { L PH "    C[i] = 1\n    T[i] = C[i + 1]\n", ST_CHECK, 10, 5,
       "C is read in the phase that writes it; put a phase between" },
     { L PH "    reg a: i64 = i\n    C[a] = 1\n    a += 1\n    T[i] = C[i]\n", ST_CHECK, 12, 5,
@@ -316,7 +316,7 @@ TEST(a_loop_has_an_integer_variable_and_the_lanes_of_its_kind)
     inner.local = loop_local(m.b.p, "k", T_i64, 1);
     inner.lanes = 4;
     m.loop->body = (Node *[]){ &inner };
-    refuses(&m, "a loop of 4 lanes");
+    refuses(&m, "another loop 1, not 4");
 }
 
 TEST(only_what_is_in_scope_is_assigned)

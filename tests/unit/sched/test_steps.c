@@ -154,7 +154,7 @@ TEST(split_of_a_constant_length_may_be_exact)
           "                C[i, k0 * 4 + k1] += A[j] * B[J.coord[j], k0 * 4 + k1]\n");
     refuses(constant, "", "split z.k 0", "0 is no number from 1 to 1048576");
     refuses(constant, "", "split z.k 4 rest", "tail, mask or exact, not rest");
-    refuses(constant, "", "split z.k", "it is written split LOOP N [tail|mask|exact]");
+    refuses(constant, "", "split z.k", "write it as: split LOOP N [tail|mask|exact]");
     refuses(constant, "", "split z.q 4", "there is no loop z.q");
 }
 
@@ -250,7 +250,7 @@ TEST(fuse_gives_one_loop_over_all_iterations)
           "                let k: i64 = (i_k0 * 5 + i_k1) % 12\n"
           "                Z[i] += X[i, k]\n");
     refuses(spmm, "", "fuse c.i c.k", "c.k is not right inside the other");
-    refuses(winner, "", "fuse m.e m.k m.i", "it is written fuse OUTER INNER");
+    refuses(winner, "", "fuse m.e m.k m.i", "write it as: fuse OUTER INNER");
 }
 
 TEST(unroll_takes_loops_of_constant_length)
@@ -346,7 +346,7 @@ TEST(vectorize_says_what_has_no_lanes)
 {
     refuses_lanes(spmm, "vectorize c.j 8", "the elements of B that it reads do not lie side by side");
     refuses_lanes(spmm, "vectorize c.k 1", "1 is no number from 2 to 64");
-    refuses_lanes(spmm, "vectorize c.k 8 by", "it is written vectorize");
+    refuses_lanes(spmm, "vectorize c.k 8 by", "write it as: vectorize");
     refuses_lanes("program p(n)\naxis I = n\nf64 X[I], Y[I]\ny: Y[i] = log(X[i])\n",
                   "vectorize y.i 8", "log of f64 has no form in lanes");
     refuses_lanes("program p(n)\naxis I = n\ni64 X[I], Y[I]\ny: Y[i] = X[i]\n", "vectorize y.i 8",
