@@ -69,6 +69,8 @@ const Dialect emit_dialect_c = {
 #define CXX_TABLE                                      \
     .table = "[] { static const int64_t table[] = { ", \
     .table_end = "}; return (const int64_t *)table; }()"
+/* Pointers of these know no address space. */
+#define SHARED_ROOM .shared = "(void *)(weft_room + ", .shared_end = ")"
 const Dialect emit_dialect_opencl = GPU_DIALECT(
     "opencl", .table = "(const int64_t[]){ ", .table_end = "}",
     .build =
@@ -76,8 +78,8 @@ const Dialect emit_dialect_opencl = GPU_DIALECT(
     .suffix = ".cl", .kernels = "\n#if defined(WEFT_OPENCL)\n", .host = "\n#else\n",
     .end = "#endif\n");
 const Dialect emit_dialect_cuda =
-    GPU_DIALECT("cuda", CXX_TABLE, .build = "nvcc -c -O3", .suffix = ".cu", .kernels = "",
+    GPU_DIALECT("cuda", CXX_TABLE, SHARED_ROOM, .build = "nvcc -c -O3", .suffix = ".cu", .kernels = "",
                 .host = "", .end = "");
 const Dialect emit_dialect_hip = GPU_DIALECT(
-    "hip", CXX_TABLE, .build = "hipcc -c -O3", .suffix = ".hip", .kernels = "",
+    "hip", CXX_TABLE, SHARED_ROOM, .build = "hipcc -c -O3", .suffix = ".hip", .kernels = "",
     .host = "\n#if __has_include(<hip/hip_runtime.h>)\n", .end = "#endif\n");

@@ -29,6 +29,7 @@ typedef struct Dialect {
     const char *one;             /* before a store of a scalar, which one lane makes */
     const char *barrier;         /* where lanes meet */
     const char *work, *work_end; /* around the place of an array in the scratch memory of a unit */
+    const char *shared, *shared_end; /* around that in the shared memory of a warp; NULL: none */
     const char *guard[3]; /* an error for other registers, around f32 bytes and a target's name */
     const char *table, *table_end; /* around the elements of a table of int64_t, a pointer */
     const char *blocks;            /* before a void * that is a list of blocks */
@@ -41,6 +42,7 @@ extern const Dialect emit_dialect_c, emit_dialect_opencl, emit_dialect_cuda, emi
 typedef struct EmitPhase {
     const char *name; /* of the function, a RunPhaseFn: (arrays, sizes, begin, end, scratch) */
     bool parallel;    /* its range is 0..extent of the outermost loop; else 0..1 */
+    int64_t shared;   /* bytes of shared memory of a warp */
     const char *kernel; /* the name of the kernel around it, where lanes are threads */
     bool lanes;       /* it has vector loops: where lanes are threads, a warp runs it */
     int step;         /* iterations that are worth a call: as many as the registers take */

@@ -140,6 +140,11 @@ WEFT_FN double weft_of_lane(double v, int lane)
 #endif
 #define WEFT_BLOCK (WEFT_LANES * WEFT_WARPS) /* threads of a block */
 #define WEFT_MUL_HI(a, b) ((int64_t)((__int128)(a) * (b) >> 64))
+/* Shared memory of each warp of the block. */
+#define WEFT_SHARED_ROOM(bytes)                                         \
+    __shared__ __attribute__((aligned(16)))                             \
+    double weft_rooms[WEFT_WARPS][(bytes) / sizeof(double)];            \
+    char *const weft_room = (char *)weft_rooms[WEFT_IN_BLOCK / WEFT_LANES];
 #define weft_lane (WEFT_IN_BLOCK % WEFT_LANES)
 #define WEFT_THREAD (WEFT_BLOCK_ID * WEFT_BLOCK + WEFT_IN_BLOCK)
 #define WEFT_GROUP (WEFT_BLOCK_ID * WEFT_WARPS + WEFT_IN_BLOCK / WEFT_LANES)

@@ -16,6 +16,8 @@ struct VectorUnit;
 #define REGISTERS_BESIDE(u, eighths) ((u)->registers * (8 - (eighths)) / 8)
 /* The scratch of one iteration, in first caches: what it computes is read again soon. */
 #define SCRATCH_OF(u, caches) ((u)->cache[0] * (caches))
+/* Lanes are threads of a warp: no CPU has so many. */
+#define IS_WARP(u) (lanes_of(u, T_f32) > 16)
 
 /* Rows: name, least and most, the value on the vector unit u, meaning.  These come first: their
  * names are words of schedules, "tile 8". */
@@ -30,7 +32,7 @@ struct VectorUnit;
     X(stream, 0, 1 << 30, u->cache[2],                                                     \
       "bytes of a result from which it uses non-temporal stores; 0: never")                \
     X(jam, 0, 1, 1, "1: unroll and jam loops with sums over lanes, by four")               \
-    X(sweep, 0, 64, 8,                                                                     \
+    X(sweep, 0, 64, IS_WARP(u) ? lanes_of(u, T_f32) : 8,                                   \
       "entries that a sweep processes together while sums stay in registers; 0: one")      \
     X(compensate, 0, 1, 0, "1: compensate the rounding errors of sums over entries")
 
@@ -73,7 +75,10 @@ struct VectorUnit;
     X(ahead_most, 1, 1 << 16, 64, "largest distance of a prefetch, in entries")                    \
     X(long_row, 1, 1 << 20, 1024, "bytes of a row from which it gets a prefetch of its own")       \
     X(streams, 0, 1 << 16, 8, "streams that the hardware prefetches by itself")                    \
-    X(scratch, 0, 1 << 18, SCRATCH_OF(u, 2), "bytes of one scratch array of an iteration")         \
+    X(scratch, 0, 1 << 18, IS_WARP(u) ? SCRATCH_OF(u, 1) / 4 : SCRATCH_OF(u, 2),                   \
+      "bytes of one scratch array of an iteration")                                                \
+    X(entry_lanes, 0, 1, IS_WARP(u),                                                               \
+      "1: compute the values of the entries of a tile with one entry in each lane")                \
     X(scratch_group, 0, 1 << 20, SCRATCH_OF(u, 16),                                                \
       "bytes of the scratch arrays of a group of rows")                                            \
     X(tile_scratch, 0, 1 << 18, SCRATCH_OF(u, 4), "bytes of one scratch array of a tile of edges") \

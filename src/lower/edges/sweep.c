@@ -8,6 +8,7 @@
  * of the tile pass while the sums stay in registers, and the operands of the next tile are
  * prefetched. */
 #include "lower/algebra/factor_int.h"
+#include "lower/lanes/lanes_int.h"
 #include "lower/storage/storage_int.h"
 
 /* Of the registers there are, eighths that hold sums; the others are for what is multiplied.
@@ -22,10 +23,11 @@ typedef struct Sweep {
     Buf *work;                   /* what is computed first: value by value, entry by entry */
     Expr **value;
     int nvalue, cap;
+    Memo moved;           /* places of values by entry, for those by value */
     Memo at, once, asked; /* what stands for a value; what has been asked for */
     Expr **hinted;        /* the last list of elements that has been asked for */
     NodeList before, body;
-    Expr *number; /* of the group that is being made, */
+    Expr *number;  /* of the group that is being made, */
     Memo group_of; /* and of the last one that has a sum */
 } Sweep;
 
@@ -121,14 +123,14 @@ static void split_paths(Sweep *w)
 static GroupWants wants(const Sweep *w, const Group *g)
 {
     return g->parts * line_of(w) < w->s->p->policy.few_sums ? GROUP_ANY
-           : g->parts < fitting(w)                            ? GROUP_SHARED
-                                                              : GROUP_SUMS;
+           : g->parts < fitting(w)                          ? GROUP_SHARED
+                                                            : GROUP_SUMS;
 }
 
 static bool may_join(Sweep *w, const Group *g, const Path *path)
 {
-    return g->n == 0 || (g->parts + new_sums(w, path) <= fitting(w) &&
-                         lower_factor_range(g->path[0], path));
+    return g->n == 0 ||
+           (g->parts + new_sums(w, path) <= fitting(w) && lower_factor_range(g->path[0], path));
 }
 
 static void join(Sweep *w, Group *g, Path *path)
@@ -139,14 +141,55 @@ static void join(Sweep *w, Group *g, Path *path)
     g->path[g->n++] = path;
 }
 
-/* The place of a value of the entry that is swept. */
+/* Elements of an entry where values of one are side by side: four are loaded at once, and of eight
+ * entries no two begin in the same bank of shared memory. */
+static int64_t entry_row(const Sweep *w)
+{
+    return ((int64_t)w->nvalue + 3) / 8 * 8 + 4;
+}
+
+/* The place of a value of the entry that is swept, entry by entry, value by value: a sum, by whose
+ * factor lanes know how far their elements are apart. */
+static Expr *entry_cell(Sweep *w, int value)
+{
+    Prog *p = w->s->p;
+    int64_t entry = entry_row(w);
+    Expr *at = tree_add(p, ir_int(p, value),
+                        tree_add(p, tree_mul(p, loop_use(p, w->entry), ir_int(p, entry)),
+                                 tree_mul(p, loop_use(p, w->first), ir_int(p, -entry))));
+
+    return loop_cell(p, w->work, &at, 1, 1);
+}
+
+/* Value by value, entry by entry. */
 static Expr *work_cell(Sweep *w, int value)
 {
     Prog *p = w->s->p;
     Expr *at = tree_add(p, ir_int(p, (int64_t)value * w->most),
-                         tree_sub(p, loop_use(p, w->entry), loop_use(p, w->first)));
+                        tree_sub(p, loop_use(p, w->entry), loop_use(p, w->first)));
 
     return loop_cell(p, w->work, &at, 1, 1);
+}
+
+static Expr *by_entry(Prog *p, Expr *e, void *ctx)
+{
+    Sweep *w = ctx;
+    Expr **to = e->op == OP_cell && e->buf == w->work ? ir_memo(p, &w->moved, e) : NULL;
+
+    return to != NULL && *to != NULL ? *to : e;
+}
+
+/* With an entry a lane, values of an entry are side by side: the lanes that sum up read them
+ * together. */
+static void put_values_by_entry(Sweep *w)
+{
+    Prog *p = w->s->p;
+    Memo met = { 0 };
+
+    for (int i = 0; i < w->nvalue; i++)
+        *ir_memo(p, &w->moved, work_cell(w, i)) = entry_cell(w, i);
+    for (int i = 0; i < w->body.n; i++)
+        w->body.node[i] = loop_rewrite(p, w->body.node[i], by_entry, w, &met);
 }
 
 /* What does not change in the loops inside: a number of the tile, or one for all entries. */
@@ -199,7 +242,7 @@ static void put_hints(Sweep *w, const Path *path, NodeList *to)
     if (start == NULL || start->of == NULL || start->of_k >= 0 || start->kind == B_CONST)
         return;
     far = tree_add(p, loop_use(p, w->entry),
-                    tree_sub(p, loop_use(p, w->last), loop_use(p, w->first)));
+                   tree_sub(p, loop_use(p, w->last), loop_use(p, w->first)));
     end = tree_sub(p, tree_count(p, start->of), ir_int(p, 1));
     l.entry = ir_op2(p, OP_min, far, end);
     for (int i = 0; i < path->nmoving; i++) {
@@ -215,10 +258,10 @@ static void put_hints(Sweep *w, const Path *path, NodeList *to)
         *asked = cell;
         at = ir_rewrite(p, cell->arg[0], later, &l, &memo);
         tree_append(p, to,
-                     loop_node(p, &(Node){ .kind = N_AHEAD,
-                                           .far = true,
-                                           .label = w->loop->label,
-                                           .out = loop_cell(p, cell->buf, &at, 1, 1) }));
+                    loop_node(p, &(Node){ .kind = N_AHEAD,
+                                          .far = true,
+                                          .label = w->loop->label,
+                                          .out = loop_cell(p, cell->buf, &at, 1, 1) }));
     }
 }
 
@@ -237,11 +280,9 @@ static void put_group(Sweep *w, Group *g)
 {
     Prog *p = w->s->p;
     NodeList body = { 0 }, inner = { 0 }, sums = { 0 };
-    Node loop = *g->path[0]->loop,
-         entries = { .kind = N_FOR,
-                     .label = w->loop->label,
-                     .local = w->entry,
-                     .over = w->loop->over };
+    Node loop = *g->path[0]->loop, entries = {
+        .kind = N_FOR, .label = w->loop->label, .local = w->entry, .over = w->loop->over
+    };
     Memo held = { 0 };
 
     for (int i = 0; i < g->n; i++) {
@@ -301,41 +342,64 @@ static bool find_groups(Sweep *w, Path **list, Group *group, int *n)
     return true;
 }
 
-/* What the groups want of each entry, for all entries of the tile. */
-static void put_values(Sweep *w, NodeList *to)
+/* Elements of an entry in the array of a tile. */
+static int64_t values_of(const Sweep *w)
+{
+    return w->s->p->policy.entry_lanes ? entry_row(w) : w->nvalue;
+}
+
+/* Values of all entries of the tile: all that can be one a lane, with an entry a lane, or the
+ * others. */
+static void put_values_of(Sweep *w, bool lanes, NodeList *to)
 {
     Prog *p = w->s->p;
+    Type type = w->work->type;
     NodeList body = { 0 };
-    Node entries = { .kind = N_FOR,
-                     .label = w->loop->label,
-                     .local = w->entry,
-                     .over = w->loop->over };
+    Node entries = {
+        .kind = N_FOR, .label = w->loop->label, .local = w->entry, .over = w->loop->over
+    };
 
-    if (w->nvalue == 0)
+    for (int i = 0; i < w->nvalue; i++) {
+        bool can = p->policy.entry_lanes && lower_can_step(p, w->value[i], w->entry, type);
+
+        if (can == lanes)
+            tree_append(p, &body,
+                        loop_node(p, &(Node){ .kind = N_STORE,
+                                              .label = w->loop->label,
+                                              .op = A_SET,
+                                              .out = p->policy.entry_lanes ? entry_cell(w, i)
+                                                                           : work_cell(w, i),
+                                              .value = w->value[i] }));
+    }
+    if (body.n == 0)
         return;
-    w->work->full[0] = ir_dense(p, ir_int(p, (int64_t)w->nvalue * w->most));
-    for (int i = 0; i < w->nvalue; i++)
-        tree_append(p, &body,
-                     loop_node(p, &(Node){ .kind = N_STORE,
-                                           .label = w->loop->label,
-                                           .op = A_SET,
-                                           .out = work_cell(w, i),
-                                           .value = w->value[i] }));
+    if (lanes) {
+        entries.how = FOR_VECTOR;
+        entries.lanes = lanes_of(w->s->how.unit, type);
+    }
     entries.lo = loop_use(p, w->first);
     entries.hi = loop_use(p, w->last);
     tree_append(p, to, tree_with_body(p, &entries, &body));
 }
 
-static Local *put_number(Segments *s, const Node *loop, NodeList *to, const char *name,
-                         Expr *value)
+/* What the groups want of each entry, for all entries of the tile. */
+static void put_values(Sweep *w, NodeList *to)
+{
+    if (w->nvalue == 0)
+        return;
+    w->work->full[0] = ir_dense(w->s->p, ir_int(w->s->p, values_of(w) * w->most));
+    put_values_of(w, true, to);
+    put_values_of(w, false, to);
+}
+
+static Local *put_number(Segments *s, const Node *loop, NodeList *to, const char *name, Expr *value)
 {
     Local *l = loop_local(s->p, name, T_i64, 1);
 
-    tree_append(s->p, to,
-                 loop_node(s->p, &(Node){ .kind = N_LET,
-                                          .label = loop->label,
-                                          .local = l,
-                                          .value = value }));
+    tree_append(
+        s->p, to,
+        loop_node(s->p,
+                  &(Node){ .kind = N_LET, .label = loop->label, .local = l, .value = value }));
     return l;
 }
 
@@ -353,10 +417,9 @@ Node lower_open_tiles(Segments *s, const Node *loop, int most, NodeList *body, L
 {
     Prog *p = s->p;
     Local *count = put_number(s, loop, &s->out, "count", tree_sub(p, loop->hi, loop->lo));
-    Local *many = put_number(s, loop, &s->out, "tiles",
-                             ir_op2(p, OP_div,
-                                    tree_add(p, loop_use(p, count), ir_int(p, most - 1)),
-                                    ir_int(p, most)));
+    Local *many = put_number(
+        s, loop, &s->out, "tiles",
+        ir_op2(p, OP_div, tree_add(p, loop_use(p, count), ir_int(p, most - 1)), ir_int(p, most)));
     Local *number = loop_local(p, "tile", T_i64, 1);
     Expr *tile = loop_use(p, number);
 
@@ -380,6 +443,8 @@ static void put_tiles(Sweep *w, const Group *group, int n)
     for (int i = 0; i < n; i++)
         put_group(w, (Group *)&group[i]);
     tree_append_all(p, &w->s->out, &w->before);
+    if (p->policy.entry_lanes)
+        put_values_by_entry(w);
     put_values(w, &body);
     lower_recompute(&(TileOf){ w->s, w->entry, w->first, w->last, w->most }, &w->body, &body);
     tree_append_all(p, &body, &w->body);
@@ -409,7 +474,7 @@ static bool sweep_by(Segments *s, const Node *n, int most, Buf **work)
             lower_scratch(s->p, w.path[0].f.sum[0].cell->buf, lower_factor_type(w.path[0].loop), 1);
     w.work = *work;
     put_tiles(&w, group, groups);
-    if ((int64_t)w.nvalue * most * ir_type[w.work->type].bytes <= s->p->policy.scratch)
+    if (values_of(&w) * most * ir_type[w.work->type].bytes <= s->p->policy.scratch)
         return true;
     s->out.n = before;
     return false;
