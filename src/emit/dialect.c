@@ -78,8 +78,8 @@ const Dialect emit_dialect_opencl = GPU_DIALECT(
     .suffix = ".cl", .kernels = "\n#if defined(WEFT_OPENCL)\n", .host = "\n#else\n",
     .end = "#endif\n");
 const Dialect emit_dialect_cuda =
-    GPU_DIALECT("cuda", CXX_TABLE, SHARED_ROOM, .build = "nvcc -c -O3", .suffix = ".cu", .kernels = "",
-                .host = "", .end = "");
+    GPU_DIALECT("cuda", CXX_TABLE, SHARED_ROOM, .build = "nvcc -c -O3", .suffix = ".cu",
+                .kernels = "", .host = "", .end = "");
 const Dialect emit_dialect_hip = GPU_DIALECT(
     "hip", CXX_TABLE, SHARED_ROOM, .build = "hipcc -c -O3", .suffix = ".hip", .kernels = "",
     .host = "\n#if __has_include(<hip/hip_runtime.h>)\n", .end = "#endif\n");
