@@ -329,12 +329,10 @@ WEFT_API void weft_kernel_free(weft_kernel *kernel); /* NULL is allowed */
 WEFT_API WEFT_MUST weft_status weft_kernel_run(weft_kernel *kernel, weft_args *args);
 
 /* Does the work of the first run that comes before computing: checks and copies structure, compiles
- * for its types, sorts transposes.  Later runs find it done.  A kernel that interprets does
- * nothing here. */
+ * for its types, sorts transposes.  Later runs find it done.  An interpreter needs nothing. */
 WEFT_API WEFT_MUST weft_status weft_kernel_plan(weft_kernel *kernel, weft_args *args);
 
-/* Describes the plan that the arguments hold for the last kernel that used them.  WEFT_E_ARG: there
- * is none. */
+/* The plan that the arguments hold for the kernel that used them last.  WEFT_E_ARG: none. */
 typedef struct weft_plan {
     int64_t made;            /* plans so far: a new one for new shapes, structure or kernel */
     double ms, transpose_ms; /* time of the last plan without compiling; of it, transposing */
@@ -424,8 +422,7 @@ WEFT_API WEFT_MUST weft_status weft_kernel_source(weft_kernel *kernel, const cha
  * declares its functions.  weft_run_NAME(sizes, arrays as weft_prog_arg lists them) runs the
  * program on the calling thread and returns 0 or a fault.  `target` is "c", for the vector
  * registers of this machine, or a row of weft_list("targets", ...) such as "c:avx2".  The program
- * owns the text, until its next call.  WEFT_E_LIMIT: only the interpreter runs the program, or it
- * builds an axis. */
+ * owns the text, until its next call.  WEFT_E_LIMIT: it builds an axis, or is only interpreted. */
 typedef enum weft_part { WEFT_SOURCE, WEFT_HEADER } weft_part;
 WEFT_API WEFT_MUST weft_status weft_prog_emit(weft_prog *prog, const char *target, weft_part part,
                                               const char **out);
@@ -434,8 +431,7 @@ WEFT_API WEFT_MUST weft_status weft_prog_emit(weft_prog *prog, const char *targe
  * for each of n items.  `spec`, as for weft_prog_o3, determines types and layouts.  Shared weights
  * w are one row for all items.  Pass NULL for an operand that the product does not have.  Each
  * function compiles its kernel at its first call, and another one for a new choice of gradients.
- * The caller owns *out and frees it with weft_tp_free.  WEFT_E_ARG: the spec has other operands,
- * such as a bias. */
+ * The caller frees *out with weft_tp_free.  WEFT_E_ARG: other operands, such as a bias. */
 typedef struct weft_tp weft_tp;
 WEFT_API WEFT_MUST weft_status weft_tp_new(weft_ctx *ctx, const char *spec, weft_tp **out);
 WEFT_API void weft_tp_free(weft_tp *tp); /* NULL is allowed */
@@ -601,15 +597,13 @@ typedef struct weft_machine {
 } weft_machine;
 WEFT_API WEFT_MUST weft_status weft_machine_get(weft_ctx *ctx, int again, weft_machine *out);
 
-/* The rate in GB/s of reading random rows of `row` bytes from a table of `table` bytes; `threads`
- * 0: one for each CPU. */
+/* GB/s of reading random rows of `row` bytes from a table of `table` bytes; threads 0: all CPUs. */
 WEFT_API WEFT_MUST weft_status weft_machine_gather(weft_ctx *ctx, double row, double table,
                                                    int threads, double *out);
 
 /* The work of a run with these arguments, and the seconds that each resource alone takes for it.
  * The roofline limit_s is the largest of compute, stream and gather.  A run may be faster where a
- * few rows are gathered more often than others.  WEFT_E_LIMIT: the model does not cover this
- * program. */
+ * few rows are gathered more often.  WEFT_E_LIMIT: the model does not cover this program. */
 typedef struct weft_cost {
     double flops;
     double read, written;   /* bytes: each array once */
@@ -680,10 +674,16 @@ typedef struct weft_mask {
 WEFT_API WEFT_MUST weft_status weft_mask_make(weft_ctx *ctx, const weft_mask_in *in,
                                                weft_mask *out);
 
-/* Writes n random numbers below 2^31 for attention:dropout.  A seed gives the same numbers on every
- * machine. */
+/* Writes n random numbers below 2^31 for attention:dropout, the same on every machine. */
 WEFT_API WEFT_MUST weft_status weft_mask_random(weft_ctx *ctx, uint64_t seed, int64_t n,
                                                 int64_t *out);
+
+/* The structure of paged_attention: start (batch + 1), where and tokens (room for batch * width,
+ * and one more) become P.start, P.where and T.start.  `table` has `width` pages a sequence. */
+WEFT_API WEFT_MUST weft_status weft_pages_make(weft_ctx *ctx, const int64_t *table,
+                                               const int64_t *lengths, int64_t batch, int64_t width,
+                                               int64_t pages, int64_t page, int64_t *start,
+                                               int64_t *where, int64_t *tokens);
 
 /* Atoms: from a file, .xyz (plain or extended; the first structure), or made by a generator, the
  * same on every machine:
@@ -692,8 +692,7 @@ WEFT_API WEFT_MUST weft_status weft_mask_random(weft_ctx *ctx, uint64_t seed, in
  *                                            side of a cube, rattle= the deviation of each
  *                                            coordinate from its place
  *   water:molecules=64                       at 1 g/cm^3, turned at random
- * and :seed=S.  Lengths are in Angstrom.  The context owns the arrays, until the next of these
- * calls. */
+ * and :seed=S.  Lengths are in Angstrom.  The context owns the arrays until the next such call. */
 typedef struct weft_atoms {
     int64_t n;
     const double *pos;       /* n x 3 */

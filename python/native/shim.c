@@ -109,6 +109,23 @@ static const struct {
     { "conv_raw(Tensor[] arrays, Tensor rows, Tensor cols, SymInt nodes, str task) -> Tensor[]",
       "conv_raw", op_conv },
     { "coo_rows(Tensor row, Tensor col, SymInt rows) -> Tensor[]", "coo_rows", op_coo_rows },
+    { "edge_rows(Tensor edge_index, SymInt receivers, SymInt senders, int loops, int bits) -> Tensor[]",
+      "edge_rows", op_edge_rows },
+    { "edge_tiles(Tensor edge_index, Tensor edge_type, SymInt receivers, SymInt senders, "
+      "SymInt relations, SymInt most) -> Tensor[]",
+      "edge_tiles", op_edge_tiles },
+    { "kernel_map(Tensor coords, int kind, int[] settings, int batch) -> Tensor[]", "kernel_map",
+      op_kernel_map },
+    { "kernel_map_turn(Tensor[] arrays, SymInt n_in, SymInt n_out, int offsets, int strip) -> "
+      "Tensor[]",
+      "kernel_map_turn", op_kernel_map_turn },
+    { "mask_blocks(Tensor start, Tensor col, Tensor lq, Tensor lk, str source, SymInt n, SymInt m, "
+      "int block, bool causal, bool wide, SymInt copies, int most, int w, bool split, int pieces, "
+      "int patterns) -> Tensor[]",
+      "mask_blocks", op_mask_blocks },
+    { "mask_random(Tensor seed, bool second, SymInt n) -> Tensor[]", "mask_random", op_mask_random },
+    { "mask_pages(Tensor block_table, Tensor lengths, SymInt npages, SymInt page) -> Tensor[]",
+      "mask_pages", op_mask_pages },
 };
 
 static const char *register_ops(void)

@@ -152,6 +152,8 @@ WEFT_API uint64_t weft_torch_pool(int64_t most);
 /* Asks for pages of 2 MB where some fit into the array. */
 WEFT_API void weft_torch_large(void *data, uint64_t bytes);
 
-Op op_run, op_conv, op_coo_rows; /* run.c, conv.c, rows.c */
+Op op_run, op_conv; /* run.c, conv.c */
+Op op_coo_rows, op_edge_rows, op_edge_tiles, op_kernel_map, op_kernel_map_turn, op_mask_blocks,
+    op_mask_random, op_mask_pages; /* structure.c */
 
 #endif

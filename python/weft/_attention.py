@@ -198,18 +198,13 @@ def pages(table: Any, lengths: Any, batch: int, npages: int, page: int) -> Dict[
         raise bad("block_table", f"integers [{batch}, pages], a row for each sequence", describe(table))
     if lengths.shape != (batch,) or lengths.dtype.kind not in "iu":
         raise bad("lengths", f"{batch} integers, one for each sequence", describe(lengths))
-    most = table.shape[1] * page
-    if batch and (lengths.min() < 0 or lengths.max() > most):
-        raise bad("lengths", f"0 to {most} tokens, as block_table has pages",
-                  int(lengths.max() if lengths.max() > most else lengths.min()))
-    used = np.arange(table.shape[1]) * page < lengths[:, None]
-    at = table[used].astype(np.int64)
-    if at.size and (at.min() < 0 or at.max() >= npages):
-        raise bad("block_table", f"pages from 0 to {npages - 1}",
-                  int(at.max() if at.max() >= npages else at.min()))
-    tokens = np.minimum(lengths[:, None] - np.arange(table.shape[1]) * page, page)[used]
-    start = [np.concatenate([[0], np.cumsum(x)]).astype(np.int64) for x in (used.sum(1), tokens)]
-    return {"P.start": start[0], "P.where": at, "T.start": start[1]}
+    table, lengths = (np.ascontiguousarray(x, np.int64) for x in (table, lengths))
+    start, where = np.empty(batch + 1, np.int64), np.empty(table.size, np.int64)
+    tokens = np.empty(table.size + 1, np.int64)
+    with _lib.lock:
+        check(lib.weft_pages_make(_lib.context(), *(x.ctypes.data for x in (table, lengths)), *table.shape, npages, page,
+                                  *(x.ctypes.data for x in (start, where, tokens))))
+    return {"P.start": start, "P.where": where[:start[-1]], "T.start": tokens[:start[-1] + 1]}
 
 
 def paged_attention(q: Any, k_cache: Any, v_cache: Any, block_table: Any, lengths: Any, *,

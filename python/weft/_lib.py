@@ -214,6 +214,7 @@ _FUNCTIONS = {
     "weft_neighbours_get": [c_void_p, POINTER(Neighbours)],
     "weft_mask_make": [c_void_p, POINTER(MaskIn), POINTER(Mask)],
     "weft_mask_random": [c_void_p, c_uint64, c_int64, c_void_p],
+    "weft_pages_make": [c_void_p, c_void_p, c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_void_p, c_void_p],
     "weft_places_make": [c_void_p, c_char_p, c_void_p, c_int64, c_int64, POINTER(Places)],
     "weft_kernel_map_make": [c_void_p, POINTER(Voxels), POINTER(KernelMap)],
     "weft_kernel_map_turn": [c_void_p, POINTER(KernelMap), POINTER(KernelMap)],

@@ -237,10 +237,11 @@ def gatv2(graph: Any, Q: Any, L: Any, X: Any, slope: float = 0.2, *, G: Any = No
     return _attend("gatv2", graph, {"Q": Q, "L": L, "X": X}, slope, G, F, weights, loops)
 
 
-def sage(rows: Rows, H: Any, reduce: str) -> Any:
-    """H[:, 0] of senders reduced ("sum" or "mean"), + H[:, 1] of the receiver: H is (nodes, 2, features)."""
-    spec = f"sage:{type_of('H', H)}" + (":mean" if reduce == "mean" else "")
-    return _run(spec, {"E.start": rows.start, "E.j": rows.sender, "H": H}, is_torch(H))
+def neighbours(op: str, rows: Rows, name: str, x: Any, reduce: str) -> Any:
+    """For layers, which have checked rows without loops and features: "copy_u", features U of senders reduced; or
+    "sage", H[:, 0] of senders reduced, + H[:, 1] of the receiver, of H (nodes, 2, features)."""
+    spec = f"{op}:{type_of(name, x)}{_REDUCES[reduce]}"
+    return _run(spec, {"E.start": rows.start, "E.j": rows.sender, name: x}, is_torch(x))
 
 
 def rgms(tiles: Tiles, X: Any, W: Any, reduce: str = "sum", *, comp: Any = None, weights: Any = None) -> Any:

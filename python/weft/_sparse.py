@@ -117,7 +117,11 @@ def keep(store: Dict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
 
         if is_traced():
             return make()
-        with sys.modules["torch"].inference_mode(False), untransformed():
+        torch = sys.modules["torch"]
+        if not torch.is_inference_mode_enabled() and not torch._C._are_functorch_transforms_active():
+            found = store[key] = make()
+            return found
+        with torch.inference_mode(False), untransformed():
             found = store[key] = make()
     return found
 

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 import torch
 
-from . import _attention, _edges, _torch_spec, masks
+from . import _attention, _torch_spec, masks
 from ._sparse import bad
 from ._torch_ad import is_traced
 
@@ -46,42 +46,12 @@ def _facts(number: int, n: int, m: int, type: str) -> Tuple[Any, ...]:
                        p.arrays["X"].shape[0], tuple(p.arrays)))
 
 
-@lru_cache(maxsize=64)
-def _by_source(source: str, n: int, m: int, causal: bool) -> masks.Mask:
-    return masks.Mask(n, m, source, causal=causal)
-
-
-def _mask_of(entries: Sequence[Tensor], source: str, n: int, m: int, block: int, causal: bool) -> masks.Mask:
-    if not entries:
-        return _by_source(source, n, m, causal)
-    kept = _edges.kept.get(entries[0])
-    key = ("mask", id(entries[1]), entries[1]._version, n, m, block, causal)
-    if key not in kept:
-        start, col = (e.contiguous().numpy() for e in entries)
-        kept[key] = masks.Mask(n, m, None, start=start, col=col, block=block, causal=causal), entries[1]
-    return kept[key][0]
-
-
-@torch.library.custom_op("weft::mask_blocks", mutates_args=())
-def _blocks(entries: Sequence[Tensor], lengths: Sequence[Tensor], source: str, n: int, m: int, block: int,
-            causal: bool, type: str, copies: int, w: int, split: bool, pieces: int, patterns: int) -> List[Tensor]:
-    """L.j, L.pat, X and, with split, P.row and E.start.  entries: starts and columns of a mask that has no source;
-    lengths: queries and keys of each copy; w, split, pieces, patterns: of the mask without lengths, which the
-    shapes of results follow from."""
-    mask = _mask_of(entries, source, n, m, block, causal)
-    lq, lk = (x.contiguous().numpy() for x in lengths) if lengths else (None, None)
-    plan = mask.plan(copies, type, lq, lk)
-    made = dict(plan.arrays)
-    for name in ("L.j", "L.pat"):  # with lengths, tiles may see fewer blocks
-        made[name] = np.pad(made[name], ((0, 0), (0, w - made[name].shape[1])), constant_values=-1)
-    if split and not plan.split:
-        rows = copies * plan.tiles
-        made["P.row"], made["E.start"] = np.arange(rows), np.arange(rows + 1)
-    return [torch.tensor(a) for a in made.values()]  # copies: who traces may write into what is read no more
-
-
-@_blocks.register_fake
-def _(entries, lengths, source, n, m, block, causal, type, copies, w, split, pieces, patterns):
+@torch.library.register_fake("weft::mask_blocks")
+def _(start, col, lq, lk, source, n, m, block, causal, wide, copies, most, w, split, pieces, patterns):
+    """L.j, L.pat, X and, with split, P.row and E.start.  start, col: a mask that has no source; lq, lk: queries and
+    keys of each copy; w, split, pieces, patterns: of the mask without lengths, which the shapes of results follow
+    from.  Tensors without elements: none."""
+    lengths = lq.shape[0] != 0
     tiles = -(-n // masks.TILE)
     if lengths:
         patterns = torch.library.get_ctx().new_dynamic_size()
@@ -89,29 +59,24 @@ def _(entries, lengths, source, n, m, block, causal, type, copies, w, split, pie
     like = torch.empty(0)
     ints = [(rows, w), (rows, w)] + ([(rows,), (copies * tiles + 1,)] if split else [])
     out = [like.new_empty(s, dtype=torch.int64) for s in ints]
-    dtype = torch.float64 if type == "f64" else torch.float32
+    dtype = torch.float64 if wide else torch.float32
     return [*out[:2], like.new_empty((patterns, masks.TILE, masks.BLOCK), dtype=dtype), *out[2:]]
 
 
-@torch.library.custom_op("weft::mask_random", mutates_args=())
-def _random(seed: Tensor, second: bool, n: int) -> Tensor:
-    """n random numbers below 2^31, by a seed; of each seed there are two lists."""
-    return torch.from_numpy(_attention.hashes(2 * int(seed) + second, (n,)))
-
-
-@_random.register_fake
+@torch.library.register_fake("weft::mask_random")
 def _(seed, second, n):
-    return torch.empty(n, dtype=torch.int64)
+    return [torch.empty(n, dtype=torch.int64)]
 
 
 def _traced_blocks(mask: Optional[masks.Mask], s: Any, lengths: List[Tensor]) -> Tuple[Facts, Dict[str, Tensor]]:
     f = Facts(*_facts(-1 if mask is None else mask.number, s.n, s.m, s.type))
-    entries = [] if mask is None else mask.tensors()
+    none = [torch.empty(0, dtype=torch.int64)] * 2
+    entries = none if mask is None else mask.tensors() or none
     source = "full" if mask is None else mask.source or ""
     block, causal = (1, False) if mask is None else (mask.block, mask.causal)
-    copies = s.batch * s.heads
-    made = _blocks(entries, lengths, source, s.n, s.m, block, causal, s.type, copies, f.w, f.split, f.pieces,
-                   f.patterns)
+    made = torch.ops.weft.mask_blocks.default(*entries, *(lengths or none), source, s.n, s.m, block, causal,
+                                              s.type == "f64", s.batch * s.heads, masks.most(s.type), f.w, f.split,
+                                              f.pieces, f.patterns)
     return f, dict(zip(f.names, made))
 
 
@@ -132,8 +97,8 @@ def _dropout(p: float, seed: Any, s: Any, plan: Any) -> Dict[str, Tensor]:
         return {}
     rows, cols = s.batch * s.heads * plan.tiles, (s.batch * s.kv, plan.blocks, masks.BLOCK)
     seed = torch.as_tensor(seed)
-    q = _random(seed, False, rows * masks.TILE)
-    k = _random(seed, True, cols[0] * cols[1] * cols[2])
+    random = torch.ops.weft.mask_random.default
+    (q,), (k,) = random(seed, False, rows * masks.TILE), random(seed, True, cols[0] * cols[1] * cols[2])
     return {"HQ": q.reshape(rows, masks.TILE), "HK": k.reshape(cols), "limit": torch.tensor(round((1 - p) * (1 << 31))),
             "keep": torch.tensor(1 / (1 - p), dtype=_dtype(s.type))}
 
@@ -165,14 +130,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, s: Any, mask: Optional[masks.Mask
     return _torch_spec.call(_attention.spec_of(s, plan, form.ragged, p > 0), arrays, **sizes).reshape(s.out)
 
 
-@torch.library.custom_op("weft::mask_pages", mutates_args=())
-def _pages(block_table: Tensor, lengths: Tensor, npages: int, page: int) -> List[Tensor]:
-    """P.start, P.where and T.start of weft.paged_attention."""
-    made = _attention.pages(block_table, lengths, lengths.shape[0], npages, page)
-    return [torch.from_numpy(a) for a in made.values()]
-
-
-@_pages.register_fake
+@torch.library.register_fake("weft::mask_pages")
 def _(block_table, lengths, npages, page):
     used = torch.library.get_ctx().new_dynamic_size()
     return [lengths.new_empty(n, dtype=torch.int64) for n in (lengths.shape[0] + 1, used, used + 1)]
@@ -181,7 +139,8 @@ def _(block_table, lengths, npages, page):
 def paged(spec: str, arrays: Dict[str, Tensor], sizes: Dict[str, int], block_table: Any, lengths: Any, page: int,
           factor: float, type: str) -> Tensor:
     if is_traced():
-        made = _pages(torch.as_tensor(block_table), torch.as_tensor(lengths), sizes["npages"], page)
+        table, lengths = (torch.as_tensor(x).long() for x in (block_table, lengths))
+        made = torch.ops.weft.mask_pages.default(table, lengths, sizes["npages"], page)
     else:
         got = _attention.pages(block_table, lengths, sizes["nseq"], sizes["npages"], page)
         made = [torch.from_numpy(a) for a in got.values()]

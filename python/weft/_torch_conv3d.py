@@ -24,14 +24,6 @@ def _triples(settings: Sequence[int]) -> List[Tuple[int, ...]]:
     return [tuple(settings[k:k + 3]) for k in range(0, len(settings), 3)]
 
 
-@torch.library.custom_op("weft::kernel_map", mutates_args=())
-def _map(coords: torch.Tensor, kind: int, settings: Sequence[int], batch: int) -> List[torch.Tensor]:
-    """The structure arrays of a kernel map, then the places of outputs; none where these are the inputs."""
-    made = _conv3d.make(_conv3d._coordinates(coords.detach().cpu().numpy()), kind, _triples(settings), batch)
-    places = coords.new_empty((0, 4)) if made.coords is None else coords.new_tensor(made.coords)
-    return [*(torch.tensor(a) for a in made.arrays.values()), places]
-
-
 def _shapes(pairs: Any = None) -> List[torch.Tensor]:
     """pairs: how many; None: the run tells.  The starts of strips are a size of its own: torch cannot prove that n
     outputs fit into n / STRIP strips, rounded up."""
@@ -41,26 +33,21 @@ def _shapes(pairs: Any = None) -> List[torch.Tensor]:
     return [torch.empty(n, dtype=torch.int32) for n in (starts, groups, groups + 1, pairs, pairs)]
 
 
-@_map.register_fake
+@torch.library.register_fake("weft::kernel_map")
 def _(coords, kind, settings, batch):
     places = 0 if kind == 0 else torch.library.get_ctx().new_dynamic_size()
     return [*_shapes(), coords.new_empty((places, 4))]
 
 
-@torch.library.custom_op("weft::kernel_map_turn", mutates_args=())
-def _turn(arrays: Sequence[torch.Tensor], n_in: int, n_out: int, offsets: int, strip: int) -> List[torch.Tensor]:
-    given = {name: a.contiguous().numpy() for name, a in zip(_NAMES, arrays)}
-    return [torch.tensor(a) for a in _conv3d.turn(given, n_in, n_out, offsets, strip).values()]
-
-
-@_turn.register_fake
+@torch.library.register_fake("weft::kernel_map_turn")
 def _(arrays, n_in, n_out, offsets, strip):
     return _shapes(arrays[4].shape[0])
 
 
 def turned(m: _conv3d.KernelMap) -> Dict[str, torch.Tensor]:
     t = m.tensors()
-    return dict(zip(_NAMES, _turn([t[name] for name in _NAMES], m.n_in, m.n_out, m.offsets, m.strip)))
+    arrays = [t[name] for name in _NAMES]
+    return dict(zip(_NAMES, torch.ops.weft.kernel_map_turn.default(arrays, m.n_in, m.n_out, m.offsets, m.strip)))
 
 
 @torch.compiler.assume_constant_result
@@ -73,7 +60,7 @@ def traced_map(coords: torch.Tensor, kind: int, settings: Sequence[Sequence[int]
     if coords.dim() != 2 or coords.shape[1] != 4 or coords.dtype not in (torch.int32, torch.int64):
         raise bad("coords", "integers (n, 4): batch index and three coordinates", tuple(coords.shape))
     flat = tuple(v for triple in settings for v in triple)
-    *arrays, places = _map(coords, kind, flat, batch)
+    *arrays, places = torch.ops.weft.kernel_map.default(coords, kind, flat, batch)
     places = coords if kind == 0 else places
     grids = (None, None) if settings[0] == (0, 0, 0) else (tuple(_grid(kind, flat)), settings[0])
     return _conv3d.KernelMap(dict(zip(_NAMES, arrays)), coords.shape[0], places.shape[0], _conv3d.STRIP, settings[1],

@@ -6,50 +6,42 @@ edge list is kept as long as the list lives."""
 
 from __future__ import annotations
 
-from typing import Any, List, Sequence, Tuple
+from contextlib import contextmanager
+from typing import Any, Iterator, Sequence, Tuple
 
 import numpy as np
 import torch
 
 from . import _edges, _torch  # noqa: F401: _torch has libweft_torch loaded
 from ._graph import Graph
-from ._sparse import bad, keep, untransformed
+from ._lib import BindError
+from ._sparse import keep
 from ._torch_ad import is_traced
 
 Tensor = torch.Tensor
+_MOST = torch.iinfo(torch.int32).max  # kernels read half as much where all numbers fit into 32 bits
 
 
 def tensors(arrays: Sequence[np.ndarray]) -> Tuple[Tensor, ...]:
     return tuple(torch.from_numpy(a) for a in arrays)
 
 
-def _narrow(arrays: Sequence[Tensor], most: int) -> Tuple[Tensor, ...]:
-    """In 32 bits where all numbers, of which none is above `most`, fit: kernels then read half as much."""
-    return tuple(a.int() for a in arrays) if most <= torch.iinfo(torch.int32).max else tuple(arrays)
+@contextmanager
+def _named() -> Iterator[None]:
+    """Operators of torch raise RuntimeError; who calls them here is told of a wrong argument as elsewhere."""
+    try:
+        yield
+    except RuntimeError as e:
+        raise BindError(str(e)) from None
 
 
-def _numpy(x: Tensor) -> np.ndarray:
-    if x.device.type != "cpu":
-        raise bad("edge_index", "a tensor on the CPU", x.device)
-    return x.detach().contiguous().numpy()
-
-
-def _made(edge_index: Tensor, receivers: int, senders: int, loops: int) -> List[Tensor]:
-    with untransformed():
-        ends = _numpy(edge_index)
-        return list(tensors(_edges.make_rows(ends[1], ends[0], receivers, senders, loops)))
-
-
-_rows = torch.library.custom_op("weft::edge_rows", _made, mutates_args=())  # for traces: a call takes longer
-
-
-@_rows.register_fake
-def _(edge_index, receivers, senders, loops):
+@torch.library.register_fake("weft::edge_rows")
+def _(edge_index, receivers, senders, loops, bits):
     n = edge_index.shape[1]
     if loops:
         n = n + (receivers if receivers is senders or receivers == senders else torch.sym_min(receivers, senders))
-    start = edge_index.new_empty((receivers + 1 + (1 if loops else 0),), dtype=torch.int64)
-    return [start, edge_index.new_empty((n,), dtype=torch.int64), edge_index.new_empty((n,), dtype=torch.int64)]
+    starts, dtype = receivers + 1 + (1 if loops else 0), torch.int32 if bits == 32 else torch.int64
+    return [edge_index.new_empty((size,), dtype=dtype) for size in (starts, n, n)]
 
 
 @torch.library.register_fake("weft::coo_rows")
@@ -63,25 +55,7 @@ def by_row(row: Tensor, col: Tensor, rows: int) -> Sequence[Tensor]:
     return torch.ops.weft.coo_rows.default(*pair, rows)
 
 
-@torch.library.custom_op("weft::edge_tiles", mutates_args=())
-def _tiles(edge_index: Tensor, edge_type: Tensor, receivers: int, senders: int, relations: int,
-           most: int) -> List[Tensor]:
-    """most: of tiles, as many as edges and relations can need, so that shapes are known; a row more has
-    places that no pair has.  0: as many as there are."""
-    made = _edges.make_tiles(*(_numpy(e) for e in (edge_index[1], edge_index[0], edge_type.to(edge_index.dtype))),
-                             receivers, senders, relations, most)
-    if most:
-        made = (*made[:4], *_fill(*made[4:], edge_index.shape[1], most * _edges.TILE))
-    return list(tensors(made))
-
-
-def _fill(first: np.ndarray, place: np.ndarray, n: int, places: int) -> Tuple[np.ndarray, np.ndarray]:
-    free = np.ones(places, bool)
-    free[place] = False
-    return np.append(first, n), np.append(place, np.flatnonzero(free)[:n - len(place)])
-
-
-@_tiles.register_fake
+@torch.library.register_fake("weft::edge_tiles")
 def _(edge_index, edge_type, receivers, senders, relations, most):
     n = edge_index.shape[1]
     shapes = [(most,), (most * _edges.TILE + 1,), (n,), (n,), (receivers + 2,), (n,)]
@@ -89,12 +63,15 @@ def _(edge_index, edge_type, receivers, senders, relations, most):
 
 
 def rows(graph: Any, receivers: int, senders: int, loops: int) -> Sequence[Tensor]:
+    op = torch.ops.weft.edge_rows.default
     if is_traced():
-        return _rows(index_of(graph), receivers, senders, loops)
+        return op(index_of(graph), receivers, senders, loops, 64)
 
     def make() -> Sequence[Tensor]:
-        made = _made(index_of(graph), receivers, senders, loops)
-        return _narrow(made, made[1].shape[0] + receivers + senders)
+        index = index_of(graph)
+        bits = 32 if index.shape[1] + 2 * (receivers + senders) <= _MOST else 64
+        with _named():
+            return op(index, receivers, senders, loops, bits)
 
     return keep(_edges.kept.get(graph), ("torch rows", receivers, senders, loops), make)
 
@@ -110,13 +87,17 @@ def index_of(graph: Any) -> Tensor:
 def tiles(edge_index: Any, edge_type: Tensor, receivers: int, senders: int,
           relations: int) -> Tuple[Sequence[Tensor], bool]:
     """The arrays, and whether a row more has what no pair has."""
+    op = torch.ops.weft.edge_tiles.default
     if is_traced():
         most = (edge_index.shape[1] + (_edges.TILE - 1) * relations) // _edges.TILE + 1
-        return _tiles(edge_index, edge_type, receivers, senders, relations, most), True
+        return op(edge_index, edge_type.to(edge_index.dtype), receivers, senders, relations, most), True
 
     def make() -> Tuple[Sequence[Tensor], Tensor]:
-        made = _tiles(index_of(edge_index), edge_type, receivers, senders, relations, 0)
-        return _narrow(made, made[1].shape[0] + made[2].shape[0] + senders + relations), edge_type
+        index = index_of(edge_index)
+        with _named():
+            made = op(index, edge_type.to(index.dtype), receivers, senders, relations, 0)
+        fits = made[1].shape[0] + made[2].shape[0] + senders + relations <= _MOST
+        return tuple(a.int() for a in made) if fits else tuple(made), edge_type
 
     if edge_type.is_inference():  # torch counts no changes of it
         return make()[0], False

@@ -118,7 +118,7 @@ class Mask:
         given = _lib.MaskIn(
             None if self.source is None else self.source.encode(), _address(self._start),
             _address(self._col), self.block, *self.shape, copies, _address(lq), _address(lk), bi, BLOCK,
-            WORK // (bi * BLOCK * size), int(self.causal), _array.type_code("f64" if size == 8 else "f32"))
+            most(type), int(self.causal), _array.type_code("f64" if size == 8 else "f32"))
         out = _lib.Mask()
         with _lib.lock:
             check(lib.weft_mask_make(_lib.context(), byref(given), byref(out)))
@@ -142,6 +142,11 @@ WORK = 1 << 16  # bytes of scores that an iteration of a kernel holds
 def dtype(type: str) -> type:
     """Of patterns."""
     return np.float64 if type == "f64" else np.float32
+
+
+def most(type: str) -> int:
+    """Blocks of a piece, whose scores an iteration of a kernel holds."""
+    return WORK // (TILE * BLOCK * np.dtype(dtype(type)).itemsize)
 
 
 def _address(array: Optional[np.ndarray]) -> Optional[int]:

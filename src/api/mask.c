@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * weft_mask_make: checks the arguments of a mask, and keeps its block arrays in the context. */
+ * Structure of attention: weft_mask_make checks the arguments of a mask, and keeps its block arrays in
+ * the context; weft_pages_make lists the pages of each sequence. */
 #include "api/api_int.h"
 #include "geom/geom.h"
 
@@ -100,5 +101,57 @@ weft_status weft_mask_random(weft_ctx *context, uint64_t seed, int64_t n, int64_
     if (n > 0)
         api_need(ctx, out, "out");
     geom_random(seed, n, out);
+    return api_leave(ctx);
+}
+
+/* Of sequence b the pages that its tokens fill, up to *at; returns where the next one begins. */
+static int64_t take_pages(weft_ctx *ctx, const int64_t *table, int64_t length, int64_t pages,
+                          int64_t page, int64_t at, int64_t *where, int64_t *tokens)
+{
+    for (int64_t k = 0; length > 0; k++, at++, length -= page) {
+        if (table[k] < 0 || table[k] >= pages)
+            err_throw(&ctx->err, ST_BIND, "block_table: expected pages from 0 to %lld, got %lld",
+                      (long long)pages - 1, (long long)table[k]);
+        where[at] = table[k];
+        tokens[at + 1] = tokens[at] + (length < page ? length : page);
+    }
+    return at;
+}
+
+static void make_pages(weft_ctx *ctx, const int64_t *table, const int64_t *lengths, int64_t batch,
+                       int64_t width, int64_t pages, int64_t page, int64_t *start, int64_t *where,
+                       int64_t *tokens)
+{
+    if (batch < 0 || width < 0 || pages < 0 || page < 1 || batch > LIMIT_ENTRIES ||
+        width > LIMIT_ENTRIES || page > LIMIT_ENTRIES / (width + 1))
+        err_throw(&ctx->err, ST_ARG, "%lld sequences of %lld pages of %lld tokens: give sizes",
+                  (long long)batch, (long long)width, (long long)page);
+    api_need(ctx, start, "start");
+    api_need(ctx, tokens, "tokens");
+    if (batch > 0)
+        api_need(ctx, lengths, "lengths");
+    if (batch > 0 && width > 0) {
+        api_need(ctx, table, "table");
+        api_need(ctx, where, "where");
+    }
+    start[0] = tokens[0] = 0;
+    for (int64_t b = 0; b < batch; b++) {
+        if (lengths[b] < 0 || lengths[b] > width * page)
+            err_throw(&ctx->err, ST_BIND,
+                      "lengths: expected 0 to %lld tokens, as block_table has pages, got %lld",
+                      (long long)(width * page), (long long)lengths[b]);
+        start[b + 1] = take_pages(ctx, table + b * width, lengths[b], pages, page, start[b], where,
+                                  tokens);
+    }
+}
+
+weft_status weft_pages_make(weft_ctx *context, const int64_t *table, const int64_t *lengths,
+                            int64_t batch, int64_t width, int64_t pages, int64_t page,
+                            int64_t *start, int64_t *where, int64_t *tokens)
+{
+    weft_ctx *ctx = api_ctx_of(context, TAG_CTX);
+
+    API_ENTER(ctx);
+    make_pages(ctx, table, lengths, batch, width, pages, page, start, where, tokens);
     return api_leave(ctx);
 }

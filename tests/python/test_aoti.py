@@ -97,6 +97,29 @@ z: Z[i(e), k, l] += X[j(e), k] * Y[e, l] * W[e, q]
         return torch.tanh(self.rows(A=torch.stack([cols, rows]), B=z.flatten(1)))
 
 
+class Layers(torch.nn.Module):
+    """Layers that make structure of what they are given: rows and tiles of edges, blocks of a mask, kernel maps."""
+
+    def __init__(self):
+        super().__init__()
+        self.sage, self.gat = weft.nn.SAGEConv(8, 8), weft.nn.GATConv(8, 4, 2)
+        self.rgcn = weft.nn.RGCNConv(8, 8, 3)
+        self.near = weft.nn.SparseAttention(8, 2, weft.masks.band(5, 1))
+        self.some = weft.nn.SparseAttention(8, 2, weft.masks.of(torch.rand(5, 5) < 0.6))
+        self.down = weft.nn.SparseConv3d(8, 8, 2, stride=2, indice_key="down")
+        self.up = weft.nn.SparseInverseConv3d(8, 8, 2, indice_key="down")
+        self.last = torch.nn.Linear(8, 32)
+
+    def forward(self, x, y, w, rows, cols):
+        index = torch.stack([cols, rows])
+        h = self.sage(x, index) + self.gat(x, index) + self.rgcn(x, index, rows % 3)
+        h = self.near(h) + self.some(h, lengths=rows[:1].new_full((1,), 4))
+        places = torch.arange(5) + 0 * rows[0]
+        voxels = torch.stack([0 * places, places, places // 2, places % 3], 1)
+        h = self.up(self.down(weft.nn.SparseConvTensor(h, voxels, (6, 6, 6), 1))).features
+        return self.last(h) + y.sum() * torch.sigmoid(w).sum()
+
+
 def arrays(edges):
     g = torch.Generator().manual_seed(edges)
     return (torch.randn(5, 8, generator=g), torch.randn(edges, 4, generator=g),
@@ -118,9 +141,10 @@ def build(folder, *more):
 
 @pytest.mark.skipif(shutil.which("c++") is None or not (INCLUDE / LOADER).exists(),
                     reason="AOTInductor: there is no C++ compiler, or torch has no headers")
-@pytest.mark.parametrize("make", [Model, Programs])
+@pytest.mark.parametrize("make", [Model, Programs, Layers])
 def test_a_package_runs_without_python(make, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
+    torch.manual_seed(1)
     model, given = make(), arrays(9)
     edges = torch.export.Dim("edges", min=2)
     exported = torch.export.export(model, given, dynamic_shapes=[{}, *[{0: edges}] * 4])

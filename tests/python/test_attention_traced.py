@@ -89,11 +89,13 @@ def test_pages_in_compiled_code():
 def test_operators_of_masks_tell_their_shapes():
     from weft import _torch_attention
 
-    for lengths in ([], [torch.tensor([40, 20]), torch.tensor([40, 7])]):
+    none = torch.empty(0, dtype=torch.int64)
+    for lengths in ([none, none], [torch.tensor([40, 20]), torch.tensor([40, 7])]):
         mask = weft.masks.band(40, 7)
         f = _torch_attention.Facts(*_torch_attention._facts(mask.number, 40, 40, "f32"))
-        torch.library.opcheck(torch.ops.weft.mask_blocks.default, ([], lengths, mask.source, 40, 40, 1, False, "f32", 2,
-                                                                   f.w, f.split, f.pieces, f.patterns))
+        torch.library.opcheck(torch.ops.weft.mask_blocks.default, (none, none, *lengths, mask.source, 40, 40, 1, False, False, 2,
+                                                                   weft.masks.most("f32"), f.w, f.split, f.pieces,
+                                                                   f.patterns))
     torch.library.opcheck(torch.ops.weft.mask_random.default, (torch.tensor(3), True, 10))
     torch.library.opcheck(torch.ops.weft.mask_pages.default,
                           (torch.tensor([[1, 2], [0, 0]]), torch.tensor([5, 1]), 4, 4))

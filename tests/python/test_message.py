@@ -139,7 +139,7 @@ def test_sage(rng, reduce):
         senders = index[0][index[1] == i]
         if len(senders):
             want[i] += getattr(np, reduce)(H[senders, 0], 0)
-    got = _message.sage(_edges.rows(weft.Graph(index, N), N, N), H, reduce)
+    got = _message.neighbours("sage", _edges.rows(weft.Graph(index, N), N, N), "H", H, reduce)
     np.testing.assert_allclose(got, want, atol=1e-12)
 
 
@@ -206,7 +206,7 @@ class TestGradients:
     @pytest.mark.parametrize("reduce", ["sum", "mean"])
     def test_of_sage(self, reduce):
         rows = _edges.rows(self.index, 5, 5, 0, torch=True)
-        self.check(lambda H: _message.sage(rows, H, reduce), (5, 2, 3))
+        self.check(lambda H: _message.neighbours("sage", rows, "H", H, reduce), (5, 2, 3))
 
     @pytest.mark.parametrize("reduce", ["sum", "mean", "max"])
     def test_of_rgms(self, reduce):

@@ -239,6 +239,8 @@ class _Conv(Module):
         return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
 
     def _one(self, rows: _edges.Rows, x: Tensor, weight: Optional[Tensor], reduce: str) -> Tensor:
+        if weight is None and not rows.bin and x.shape[0] == rows.senders:
+            return _message.neighbours("copy_u", rows, "U", x, reduce)
         if weight is None:
             return _message.message(rows, "copy_u", reduce, u=x)
         return _message.message(rows, "u_mul_e", reduce, u=x, e=weight.to(x.dtype))
@@ -373,7 +375,8 @@ class SAGEConv(_Conv):
             return _add_product(out, self._reduce(rows, left, weight), of[0].t())
         if left is right and left.dim() == 2 and weight is None:  # less to gather after the product
             both = apply_linear(left, torch.cat(of)).unflatten(-1, (2, -1))
-            return _add(_message.sage(rows, both, _REDUCES[str(self.aggr)]), self.lin_l.bias)
+            reduce = _REDUCES[str(self.aggr)]
+            return _add(_message.neighbours("sage", rows, "H", both, reduce), self.lin_l.bias)
         left = apply_linear(left, of[0])
         out = self._reduce(rows, left, weight)
         return _add(_add(out, None if right is None else apply_linear(right, of[1])), self.lin_l.bias)

@@ -184,6 +184,28 @@ TEST(masks_that_make_no_sense_are_refused)
     close_prog();
 }
 
+TEST(pages_are_listed_up_to_the_length_of_each_sequence)
+{
+    int64_t table[6] = { 1, 2, 9, 3, -1, -1 }, lengths[2] = { 7, 0 }, start[3], where[6], tokens[7];
+
+    ctx = weft_ctx_new();
+    CHECK(weft_pages_make(ctx, table, lengths, 2, 3, 4, 4, start, where, tokens) == WEFT_OK);
+    CHECK(start[0] == 0 && start[1] == 2 && start[2] == 2);
+    CHECK(where[0] == 1 && where[1] == 2);
+    CHECK(tokens[0] == 0 && tokens[1] == 4 && tokens[2] == 7);
+    lengths[0] = 9;
+    BAD(weft_pages_make(ctx, table, lengths, 2, 3, 4, 4, start, where, tokens), WEFT_E_BIND,
+        "block_table: expected pages from 0 to 3, got 9");
+    lengths[1] = 13;
+    lengths[0] = 0;
+    BAD(weft_pages_make(ctx, table, lengths, 2, 3, 4, 4, start, where, tokens), WEFT_E_BIND,
+        "lengths: expected 0 to 12 tokens, as block_table has pages, got 13");
+    BAD(weft_pages_make(ctx, table, lengths, 2, 3, 4, 0, start, where, tokens), WEFT_E_ARG,
+        "give sizes");
+    BAD(weft_pages_make(ctx, table, NULL, 2, 3, 4, 4, start, where, tokens), WEFT_E_ARG, "lengths");
+    close_prog();
+}
+
 TEST(programs_of_attention_keep_no_scores_in_memory)
 {
     static const char *const spec[] = {
