@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Structure of attention: weft_mask_make checks the arguments of a mask, and keeps its block arrays in
- * the context; weft_pages_make lists the pages of each sequence. */
+ * Structure of attention: weft_mask_make checks the arguments of a mask, and keeps its block arrays
+ * in the context; weft_pages_make lists the pages of each sequence. */
 #include "api/api_int.h"
 #include "geom/geom.h"
 
