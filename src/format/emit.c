@@ -153,17 +153,28 @@ static void put_flags(Writer *w, unsigned flags, bool last)
            last ? " | WEFT_LAST" : "");
 }
 
+/* What each coordinate stores and its bound, in the order of the struct, as C++ wants it. */
 static void put_stored(Writer *w, const FmtAxis *a, const int *load)
 {
-    for (int k = 0; k < a->axis->ncoord; k++) {
-        if (load[k] < 0)
-            continue;
-        text_f(w->out, ", .load[%d] = c%d, .bound[%d] = ", k, load[k], k);
-        if (a->bound[k] != NULL)
+    int n = a->axis->ncoord;
+
+    while (n > 0 && load[n - 1] < 0)
+        n--;
+    for (int k = 0; k < n; k++) {
+        text_str(w->out, k == 0 ? ", .load = { " : ", ");
+        if (load[k] >= 0)
+            text_f(w->out, "c%d", load[k]);
+        else
+            text_char(w->out, '0');
+    }
+    for (int k = 0; k < n; k++) {
+        text_str(w->out, k == 0 ? " }, .bound = { " : ", ");
+        if (load[k] >= 0 && a->bound[k] != NULL)
             put_value(w, a->bound[k]);
         else
             text_str(w->out, "-1");
     }
+    text_str(w->out, n > 0 ? " }" : "");
 }
 
 static void put_level(Writer *w, const FmtShape *shape, int l)

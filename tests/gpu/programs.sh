@@ -48,6 +48,7 @@ gpu_programs() {
     for op in "8x0e+8x1o 0e+1o 8x0e+8x1o" "32x0e+32x1o+32x2e 0e+1o+2e 32x0e+32x1o+32x2e --mode uvu --weights item" \
         "8x0e+8x1o 0e+1o 8x0e+8x1o --mode uvw --weights shared --type f64" \
         "16x0e+16x1o 0e+1o 16x0e+16x1o --mode uvu --weights item --layout ir_mul"; do
-        "$weft" tp $op | add "tp_$((++n))" ""
+        n=$((n + 1))
+        add "tp_$n" "" < <("$weft" tp $op)
     done
 }
