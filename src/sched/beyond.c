@@ -100,11 +100,37 @@ Expr *dep_share(Prog *p, const Axis *by, Expr *x, int64_t shares, Expr *rows)
     return ir_node(p, OP_select, (Expr *[]){ ir_op2(p, OP_lt, x, n), row, rows }, 3);
 }
 
+Expr *dep_block(Prog *p, Expr *x, int64_t block, Expr *rows)
+{
+    return ir_op2(p, OP_min, tree_times(p, x, ir_int(p, block)), rows);
+}
+
+/* The q of two ends that are dep_block of q and of q + 1; or NULL. */
+static Expr *block_between(Prog *p, Expr *from, Expr *to)
+{
+    for (int i = 0; i < 2; i++) {
+        Expr *at = from->arg[i], *rows = from->arg[1 - i];
+
+        for (int k = 0; k < 2 && at->op == OP_mul; k++) {
+            Expr *q = at->arg[k], *n = at->arg[1 - k];
+
+            if (q->op == OP_local && n->op == OP_int && n->i > 0 &&
+                to == dep_block(p, tree_plus(p, q, ir_int(p, 1)), n->i, rows))
+                return q;
+        }
+        if (at->op == OP_local && to == dep_block(p, tree_plus(p, at, ir_int(p, 1)), 1, rows))
+            return at;
+    }
+    return NULL;
+}
+
 /* The q of two ends that are dep_share of q and of q + 1; or NULL. */
 static Expr *share_between(Prog *p, Expr *from, Expr *to)
 {
     Expr *row = from->op == OP_select ? from->arg[1] : NULL, *q, *n, *next;
 
+    if (from->op == OP_min && to->op == OP_min)
+        return block_between(p, from, to);
     if (row == NULL)
         return dep_share_of(p, &(Node){ .kind = N_FOR, .lo = from, .hi = to });
     q = from->arg[0]->nargs == 2 ? from->arg[0]->arg[0] : NULL;

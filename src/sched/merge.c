@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * merge PHASE PHASE ... [by N] [balance AXIS]: makes one parallel phase, and so one launch, of
- * several that do not depend on each other.  Each of N iterations runs its share of each phase.
+ * merge PHASE PHASE ... [by N | each N] [balance AXIS]: makes one parallel phase, and so one launch,
+ * of several that do not depend on each other.  Each of N iterations runs its share of each phase.
  * Where all phases run over the same rows, some of them through lists of row numbers, a share is a
  * range of rows with about as many entries as every other share; otherwise it is a share of the
- * phase's own iterations. */
+ * phase's own iterations.  With `each`, a share is N rows, and a run tells how many shares there
+ * are: a kernel for a device keeps it busy with any graph. */
 #include "sched/depend.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@ enum { LIMIT_SHARES = 1 << 12 };
 typedef struct Merge {
     StepCall *call;
     int phase[LIMIT_STEP_WORDS], n;
-    int64_t shares;
+    int64_t shares, block;       /* block: rows of a share; 0: as many shares as that */
     Expr *rows;                  /* how many, of all of them; NULL: shares are of iterations */
     Axis *list[LIMIT_STEP_WORDS]; /* by phase: whose coordinates its rows are; or NULL */
     const Axis *by;              /* whose entries rows weigh; NULL: they weigh the same */
@@ -244,7 +245,8 @@ static Expr *put_end(Merge *m, NodeList *out, const char *name, Expr *x)
     Node let = { .kind = N_LET, .local = loop_local(p, name, T_i64, 1) };
 
     let.label = m->call->phase[m->phase[0]]->label;
-    let.value = dep_share(p, m->by, x, m->shares, m->rows);
+    let.value = m->block > 0 ? dep_block(p, x, m->block, m->rows)
+                             : dep_share(p, m->by, x, m->shares, m->rows);
     tree_append(p, out, loop_node(p, &let));
     return loop_use(p, let.local);
 }
@@ -267,7 +269,9 @@ static Node *merged(Merge *m)
     }
     n.label = step_join(c->p, c->phase[m->phase[0]]->label, ".merged");
     n.lo = ir_int(c->p, 0);
-    n.hi = ir_int(c->p, m->shares);
+    n.hi = m->block > 0 ? ir_op2(c->p, OP_div, tree_plus(c->p, m->rows, ir_int(c->p, m->block - 1)),
+                                 ir_int(c->p, m->block))
+                        : ir_int(c->p, m->shares);
     return tree_with_body(c->p, &n, &body);
 }
 
@@ -339,12 +343,20 @@ void step_merge(StepCall *c)
 
     if (take_word(c, &n, "by") != NULL)
         m.shares = step_int(c, n + 1, 1, LIMIT_SHARES);
+    else if (take_word(c, &n, "each") != NULL)
+        m.block = step_int(c, n + 1, 1, LIMIT_SHARES);
+    if (m.block > 0 && balance != NULL)
+        step_refuse(c, "shares of %lld rows each have no balance; leave it out, or write by N",
+                    (long long)m.block);
     if (n < 2)
         step_refuse(c, "write it as: %s %s", c->line->step->name, c->line->step->args);
     read_phases(&m, n);
     for (int k = 1; k < m.n; k++)
         check_between(&m, k);
     find_rows(&m);
+    if (m.block > 0 && m.rows == NULL)
+        step_refuse(c, "not all of them go over the same rows, of which each share would have %lld; "
+                       "write by N", (long long)m.block);
     find_balance(&m, balance);
     all = merged(&m);
     check_race(&m, all);

@@ -47,7 +47,7 @@ const Step step_table[] = {
       step_cache_read),
     STEP("rfactor", POSITIONS, "LOOP [shared]",
       "each iteration sums alone, and the sums are added in order", step_rfactor),
-    STEP("merge", POSITIONS, "PHASE PHASE... [by N] [balance AXIS]",
+    STEP("merge", POSITIONS, "PHASE PHASE... [by N | each N] [balance AXIS]",
       "independent parallel phases become one", step_merge),
     STEP("pack", POSITIONS, "LABEL ARRAY by N",
       "first copy an operand into panels of N columns", step_pack),

@@ -45,6 +45,9 @@ gpu_programs() {
             "$weft" op $op | add "${op}_in_${format%%(*}" "format E $format"
         done
     done
+    # all phases of a composed format in one launch
+    "$weft" op spmm | add spmm_in_hyb_merged "format E hyb(1, 7); merge C.init $(printf 'c.b0_%d ' 0 1 2 3 4 5 6 7)c.long0 each 8"
+    "$weft" op spmm | add spmm_in_hyb2_merged "format E hyb(2, 2); merge C.init $(printf 'c.b%d_%d ' 0 0 0 1 0 2 1 0 1 1 1 2)c.long0 c.long1 each 5"
     for op in "8x0e+8x1o 0e+1o 8x0e+8x1o" "32x0e+32x1o+32x2e 0e+1o+2e 32x0e+32x1o+32x2e --mode uvu --weights item" \
         "8x0e+8x1o 0e+1o 8x0e+8x1o --mode uvw --weights shared --type f64" \
         "16x0e+16x1o 0e+1o 16x0e+16x1o --mode uvu --weights item --layout ir_mul"; do

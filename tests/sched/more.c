@@ -71,7 +71,7 @@ static void merge(Rng *r, Text *t, const Prog *p)
             at = rng_int(r, at + 1, at + 2 < p->nphase ? at + 2 : at + 1);
     }
     if (rng_p(r, 50))
-        text_f(t, " by %d", rng_int(r, 1, 5));
+        text_f(t, " %s %d", rng_p(r, 50) ? "by" : "each", rng_int(r, 1, 5));
 }
 
 /* A step that moves values to shared arrays. */

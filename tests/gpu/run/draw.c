@@ -38,14 +38,20 @@ static int64_t size_of(Drawing *d, const char *name)
     return 4 + (int64_t)(next(d) % 6);
 }
 
+/* The bound of a coordinate; without one, its values are small. */
+static int64_t bound_of(Drawing *d, const Coord *c)
+{
+    return c->bound != NULL ? ir_eval_size(d->args->body->prog, d->env, c->bound) : 3;
+}
+
 /* Tuples of coordinates that an axis can have below one parent. */
 static int64_t room_of(Drawing *d, const Axis *a)
 {
     int64_t room = 1;
 
     for (int k = 0; k < a->ncoord; k++)
-        if (a->coord[k].kind == C_LOAD && a->coord[k].bound != NULL && room < INT64_C(1) << 40)
-            room *= ir_eval_size(d->args->body->prog, d->env, a->coord[k].bound);
+        if (a->coord[k].kind == C_LOAD && room < INT64_C(1) << 40)
+            room *= bound_of(d, &a->coord[k]);
     return room;
 }
 
@@ -124,7 +130,7 @@ static void draw_tuples(Drawing *d, const Axis *a, int64_t first, int64_t deg)
 
             if (a->coord[k].kind != C_LOAD)
                 continue;
-            bound = ir_eval_size(d->args->body->prog, d->env, a->coord[k].bound);
+            bound = bound_of(d, &a->coord[k]);
             ((int64_t *)d->env->coord[a->id][k].data)[first + i] = t % bound;
             t /= bound;
         }
