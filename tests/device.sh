@@ -4,8 +4,9 @@
 #
 # Kernels of OpenCL against the interpreter, without a GPU: `pocl` runs them on the CPU, natively;
 # `oclgrind` runs them work-item by work-item, where an access out of bounds or a race of two lanes is
-# an error; `plants` breaks the prelude of kernels in five ways, each of which both have to find.
-# Usage: tests/device.sh pocl|oclgrind N SEED [FILE...] | plants SEED
+# an error; `cuda` compiles them by nvcc and runs the machine code in the interpreter of tests/gpu/sass;
+# `plants` breaks the prelude of kernels in several ways, each of which two tools have to find.
+# Usage: tests/device.sh pocl|oclgrind|cuda N SEED [FILE...] | plants SEED
 set -u
 cd "$(dirname "$0")/.."
 . tests/tool.sh
@@ -47,6 +48,10 @@ oclgrind)
     read -r passed _ failed _ < <(grep -aE '^[0-9]+ passed' "$log" | tail -n 1)
     echo "$told errors told by Oclgrind"
     echo "${passed:-0} passed, $((${failed:-1} + told)) failed" ;;
+cuda)
+    . tests/gpu/tools.sh
+    need_cuda "kernels as CUDA" || exit 0
+    "$kernel" run "$1" "$2" cuda 20 2>&1 ;;
 plants)
     need pocl "planted defects on PoCL" || exit 0
     on_pocl plants 12 "$1" device >"$log" 2>&1
@@ -62,6 +67,13 @@ plants)
             echo "Oclgrind tells of no race without barriers"
             failed=$((failed + 1))
         fi
+    fi
+    . tests/gpu/tools.sh
+    if need_cuda "planted defects in machine code"; then
+        "$kernel" plants 12 "$1" cuda >"$log" 2>&1
+        grep -aE 'found|FOUND' "$log"
+        read -r p _ f _ < <(grep -aE '^[0-9]+ passed' "$log" | tail -n 1)
+        passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1}))
     fi
     echo "$passed passed, $failed failed" ;;
 esac

@@ -19,17 +19,19 @@ static const char fused[] = "\n#undef weft_fma_f32\n#undef weft_fma_f64\n"
                             "#define weft_fma_f32(a, b, c) fma((float)(a), (float)(b), (float)(c))\n"
                             "#define weft_fma_f64(a, b, c) fma((double)(a), (double)(b), (double)(c))\n";
 
-/* Defects of the prelude, by name: what stands behind it then. */
+/* Defects of the prelude, by name: what stands behind it then, or what stands in it for `old`. */
 static const struct {
-    const char *name, *text;
+    const char *name, *text, *old;
 } plants[] = {
-    { "barrier", "#undef WEFT_BARRIER\n#define WEFT_BARRIER (void)0\n" },
+    { "barrier", "#undef WEFT_BARRIER\n#define WEFT_BARRIER (void)0\n", NULL },
     { "lane", "#undef WEFT_STOREM\n#define WEFT_STOREM(p, v, m) "
-              "do { if (m) (p)[weft_lane ^ 1] = (v); } while (0)\n" },
-    { "fold", "#undef WEFT_FOLDED\n#define WEFT_FOLDED(name, v) (v)\n" },
+              "do { if (m) (p)[weft_lane ^ 1] = (v); } while (0)\n", NULL },
+    { "fold", "#undef WEFT_FOLDED\n#define WEFT_FOLDED(name, v) (v)\n", NULL },
     { "mask", "#undef WEFT_MASK_F32\n#undef WEFT_MASK_F64\n#define WEFT_MASK_F32(n) ((n) > 0)\n"
-              "#define WEFT_MASK_F64(n) ((n) > 0)\n" },
-    { "first", "#undef WEFT_ONE\n#define WEFT_ONE\n" },
+              "#define WEFT_MASK_F64(n) ((n) > 0)\n", NULL },
+    { "first", "#undef WEFT_ONE\n#define WEFT_ONE\n", NULL },
+    { "width", "part = WEFT_LANES / 4;", "part = WEFT_LANES / 2;" },
+    { "tile", ": weft_s.n - 1;", ": weft_s.n;" },
 };
 enum { PLANTS = sizeof plants / sizeof *plants };
 static int planted = -1;
@@ -38,6 +40,20 @@ const char *device_plant(int i)
 {
     planted = i < PLANTS ? i : -1;
     return i < PLANTS ? plants[i].name : NULL;
+}
+
+/* The prelude, with the defect that is planted. */
+static void put_prelude(Text *t)
+{
+    const char *at = emit_gpu_h, *old = planted < 0 ? NULL : plants[planted].old, *next;
+
+    while (old != NULL && (next = strstr(at, old)) != NULL) {
+        text_put(t, at, (size_t)(next - at));
+        text_str(t, plants[planted].text);
+        at = next + strlen(old);
+    }
+    text_str(t, at);
+    text_str(t, planted < 0 || old != NULL ? "" : plants[planted].text);
 }
 
 /* The text in which kernels are numbered one after the other; *n: how many there are. */
@@ -49,8 +65,8 @@ static Text text_of(Arena *a, const Subjects *all, const char ***name, int *n)
     *n = 0;
     *name = NULL;
     text_f(&t, "#define WEFT_LANES %d\n#define WEFT_WARPS %d\n#define WEFT_RESIDENT 1\n"
-               "#define WEFT_REGISTERS 65536\n%s%s", LANES,
-           all->device->warps, emit_gpu_h, planted < 0 ? "" : plants[planted].text);
+               "#define WEFT_REGISTERS 65536\n", LANES, all->device->warps);
+    put_prelude(&t);
     for (int i = 0; i < all->n; i++) {
         const EmitKernel *k = all->s[i].kernel;
 
