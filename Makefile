@@ -2,7 +2,7 @@
 # Copyright The Weft authors
 #
 # The front door.  CMakeLists.txt is the build description, tests/tree.sh the table of build trees.
-.PHONY: build demo check test test-long bench coverage format clean
+.PHONY: build demo check test test-long gpu-check bench coverage format clean
 
 build:
 	@tests/tree.sh release
@@ -18,6 +18,9 @@ test:
 
 test-long:
 	@tests/run.sh long
+
+gpu-check: build
+	@tests/gpu/check.sh
 
 bench: build
 	@if [ -x bench/run ]; then bench/run; else echo 'no benchmarks yet (bench/run)'; fi

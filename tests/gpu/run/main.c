@@ -417,6 +417,17 @@ static bool read_line(FILE *f, const Options *o, Case *c)
     return true;
 }
 
+static void check_opencl(Tally *t, const Options *o, Case *c)
+{
+    const int refused = t->refused;
+
+    run_opencl(t, c);
+    if (!c->bad && !o->quiet && t->refused == refused)
+        printf("%-26s %-10s yes\n", c->name, "opencl");
+    t->passed += !c->bad;
+    fflush(stdout);
+}
+
 static void run_list(Tally *t, const Options *o, FILE *f)
 {
     Case *batch[BATCH];
@@ -432,11 +443,8 @@ static void run_list(Tally *t, const Options *o, FILE *f)
             break;
         }
         open = (line - o->from) % o->share == 0 && open_case(t, c, o);
-        if (open && !o->cuda) {
-            run_opencl(t, c);
-            t->passed += !c->bad;
-            fflush(stdout);
-        }
+        if (open && !o->cuda)
+            check_opencl(t, o, c);
         if (open && o->cuda && emit(t, o, c))
             batch[n++] = c;
         else
