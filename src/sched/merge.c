@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * merge PHASE PHASE ... [by N | each N] [balance AXIS]: makes one parallel phase, and so one launch,
- * of several that do not depend on each other.  Each of N iterations runs its share of each phase.
- * Where all phases run over the same rows, some of them through lists of row numbers, a share is a
- * range of rows with about as many entries as every other share; otherwise it is a share of the
- * phase's own iterations.  With `each`, a share is N rows, and a run tells how many shares there
- * are: a kernel for a device keeps it busy with any graph. */
+ * merge PHASE PHASE ... [by N | each N] [balance AXIS]: makes one parallel phase, and so one
+ * launch, of several that do not depend on each other.  Each of N iterations runs its share of each
+ * phase.  Where all phases run over the same rows, some of them through lists of row numbers, a
+ * share is a range of rows with about as many entries as every other share; otherwise it is a share
+ * of the phase's own iterations.  With `each`, a share is N rows, and a run tells how many shares
+ * there are: a kernel for a device keeps it busy with any graph. */
 #include "sched/depend.h"
 
 #include <string.h>
@@ -269,9 +269,9 @@ static Node *merged(Merge *m)
     }
     n.label = step_join(c->p, c->phase[m->phase[0]]->label, ".merged");
     n.lo = ir_int(c->p, 0);
-    n.hi = m->block > 0 ? ir_op2(c->p, OP_div, tree_plus(c->p, m->rows, ir_int(c->p, m->block - 1)),
-                                 ir_int(c->p, m->block))
-                        : ir_int(c->p, m->shares);
+    n.hi = ir_int(c->p, m->block > 0 ? m->block : m->shares);
+    if (m->block > 0)
+        n.hi = ir_op2(c->p, OP_div, tree_plus(c->p, m->rows, ir_int(c->p, m->block - 1)), n.hi);
     return tree_with_body(c->p, &n, &body);
 }
 
@@ -355,8 +355,10 @@ void step_merge(StepCall *c)
         check_between(&m, k);
     find_rows(&m);
     if (m.block > 0 && m.rows == NULL)
-        step_refuse(c, "not all of them go over the same rows, of which each share would have %lld; "
-                       "write by N", (long long)m.block);
+        step_refuse(c,
+                    "not all of them go over the same rows, of which each share would have %lld; "
+                    "write by N",
+                    (long long)m.block);
     find_balance(&m, balance);
     all = merged(&m);
     check_race(&m, all);

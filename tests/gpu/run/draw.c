@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const rows_name[ROWS_COUNT] = { "small", "deg32", "rows96", "rows160", "skew", "empty", "long" };
+const char *const rows_name[ROWS_COUNT] = { "small", "deg32", "rows96", "rows160",
+                                            "skew",  "empty", "long" };
 
 typedef struct Drawing {
     Arena *arena;
@@ -149,10 +150,9 @@ static void draw_coords(Drawing *d, const Axis *a, int64_t n)
     if (a->extent == X_EXPR)
         width = ir_eval_size(d->args->body->prog, d->env, a->size);
     for (int64_t p = 0, at = 0; at < n && width > 0; p++) {
-        const int64_t deg = start->data != NULL ? value_of(start, p + 1) - value_of(start, p)
-                            : a->extent == X_TABLE
-                                ? a->starts[p % a->n + 1] - a->starts[p % a->n]
-                                : width;
+        const int64_t deg = start->data != NULL    ? value_of(start, p + 1) - value_of(start, p)
+                            : a->extent == X_TABLE ? a->starts[p % a->n + 1] - a->starts[p % a->n]
+                                                   : width;
 
         draw_tuples(d, a, at, deg);
         at += deg;
@@ -161,7 +161,9 @@ static void draw_coords(Drawing *d, const Axis *a, int64_t n)
 
 static void fill(Drawing *d, void *to, Type type, int64_t n)
 {
-    static const uint16_t half[] = { 0x3000, 0x3400, 0x3600, 0x3800, 0x3900, 0x3a00, 0x3b00, 0x3c00 };
+    static const uint16_t half[] = {
+        0x3000, 0x3400, 0x3600, 0x3800, 0x3900, 0x3a00, 0x3b00, 0x3c00
+    };
 
     for (int64_t i = 0; i < n; i++) {
         const int v = 1 + (int)(next(d) % 8), minus = (int)(next(d) % 2);
@@ -201,8 +203,10 @@ static bool find_shape(Drawing *d, const Arg *a, int64_t *shape)
 
 static bool draw_one(Drawing *d, const Arg *a)
 {
-    static const weft_type type[] = { [T_i32] = WEFT_I32, [T_i64] = WEFT_I64, [T_f16] = WEFT_F16,
-                                      [T_bf16] = WEFT_BF16, [T_f32] = WEFT_F32, [T_f64] = WEFT_F64 };
+    static const weft_type type[] = {
+        [T_i32] = WEFT_I32,   [T_i64] = WEFT_I64, [T_f16] = WEFT_F16,
+        [T_bf16] = WEFT_BF16, [T_f32] = WEFT_F32, [T_f64] = WEFT_F64
+    };
     int64_t shape[WEFT_MAX_NDIM], n = 1;
     weft_tensor t = { NULL, a->kind == ARG_BUF ? type[a->type] : WEFT_I64, a->ndim, shape, NULL };
 

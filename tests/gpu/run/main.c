@@ -159,7 +159,8 @@ static void run_opencl(Tally *t, Case *c)
     weft_tensor got;
     weft_status status;
 
-    if (weft_ctx_target(c->ctx, "opencl") != WEFT_OK || weft_kernel_compile(c->prog, &k) != WEFT_OK) {
+    if (weft_ctx_target(c->ctx, "opencl") != WEFT_OK ||
+        weft_kernel_compile(c->prog, &k) != WEFT_OK) {
         if (!is_right(c))
             fail(t, c, "no kernel: ", weft_message(c->ctx));
         t->refused += !c->bad;
@@ -218,10 +219,10 @@ static void put_arguments(Case *c)
     for (int i = 0; i < body->narg; i++) {
         const Arg *a = &body->arg[i];
 
-        c->device[i] = a->kind != ARG_BUF          ? c->host[i]
-                       : a->role == WEFT_OUTPUT    ? runtime_output(a->name, c->host[i], c->bytes[i])
-                                                   : runtime_input(a->name, c->host[i], c->bytes[i],
-                                                                   a->role == WEFT_INOUT);
+        c->device[i] = a->kind != ARG_BUF ? c->host[i]
+                       : a->role == WEFT_OUTPUT
+                           ? runtime_output(a->name, c->host[i], c->bytes[i])
+                           : runtime_input(a->name, c->host[i], c->bytes[i], a->role == WEFT_INOUT);
     }
 }
 

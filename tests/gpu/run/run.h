@@ -12,7 +12,16 @@
 #include "gpu/sass/sass.h"
 
 enum { MOST_SETS = 32 };
-typedef enum Rows { ROWS_SMALL, ROWS_32, ROWS_96, ROWS_160, ROWS_SKEW, ROWS_EMPTY, ROWS_LONG, ROWS_COUNT } Rows;
+typedef enum Rows {
+    ROWS_SMALL,
+    ROWS_32,
+    ROWS_96,
+    ROWS_160,
+    ROWS_SKEW,
+    ROWS_EMPTY,
+    ROWS_LONG,
+    ROWS_COUNT
+} Rows;
 extern const char *const rows_name[ROWS_COUNT];
 
 typedef struct Draw { /* what arguments are drawn by */
@@ -34,18 +43,18 @@ typedef struct Launch {
     const char *kernel;
     SassCount count;
     SassUse use;
-    int warps;         /* resident on an SM */
+    int warps; /* resident on an SM */
     unsigned groups, threads;
 } Launch;
 typedef struct Ran {
     Launch launch[MOST_LAUNCHES];
     int n, errors;
-    char error[SASS_TEXT];  /* the first */
-    int calls;              /* of the runtime, since runtime_begin */
-    int live;               /* allocations that are not freed */
+    char error[SASS_TEXT]; /* the first */
+    int calls;             /* of the runtime, since runtime_begin */
+    int live;              /* allocations that are not freed */
 } Ran;
-void runtime_code(const Sass *);                   /* of the module that is loaded next */
-void runtime_begin(int fail_at);                   /* this call of the runtime fails; -1: none */
+void runtime_code(const Sass *); /* of the module that is loaded next */
+void runtime_begin(int fail_at); /* this call of the runtime fails; -1: none */
 Ran *runtime_ran(void);
 /* Memory of the device with this content, for arguments. */
 void *runtime_input(const char *name, void *host, size_t bytes, bool is_written);
@@ -54,8 +63,8 @@ void runtime_end(void); /* forgets all memory */
 
 /* text.c: several programs as one CUDA file, compiled and loaded. */
 typedef struct TextCase {
-    const char *name;    /* of the program */
-    const char *source;  /* what weft emit printed */
+    const char *name;   /* of the program */
+    const char *source; /* what weft emit printed */
     const Body *body;
 } TextCase;
 typedef struct CudaText CudaText;

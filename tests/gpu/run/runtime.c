@@ -200,9 +200,9 @@ static void keep(const SassKernel *k, const SassShape *shape)
 {
     Launch *l = &ran.launch[ran.n < MOST_LAUNCHES ? ran.n++ : MOST_LAUNCHES - 1];
 
-    *l = (Launch){ sass_name(k), sass_count(gpu), sass_use(k),
-                   sass_warps(k, (int)shape->block[0], shape->dynamic), shape->grid[0],
-                   shape->block[0] };
+    *l = (Launch){ sass_name(k),   sass_count(gpu),
+                   sass_use(k),    sass_warps(k, (int)shape->block[0], shape->dynamic),
+                   shape->grid[0], shape->block[0] };
 }
 
 int cudaLaunchKernel(const void *f, Dim3 grid, Dim3 block, void **arg, size_t shared, void *stream)

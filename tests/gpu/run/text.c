@@ -22,11 +22,12 @@ static void put_calls(Text *t, const TextCase *c)
     const Body *body = c->body;
     int n = 0;
 
-    text_f(t,
-           "\nextern \"C\" int64_t weft_test_%s(int what, const int64_t *size, void *const *array)\n"
-           "{\n    static struct weft_plan_%s plan;\n\n    (void)size, (void)array;\n"
-           "    if (what == 0)\n        return weft_plan_%s_make(0",
-           c->name, c->name, c->name);
+    text_f(
+        t,
+        "\nextern \"C\" int64_t weft_test_%s(int what, const int64_t *size, void *const *array)\n"
+        "{\n    static struct weft_plan_%s plan;\n\n    (void)size, (void)array;\n"
+        "    if (what == 0)\n        return weft_plan_%s_make(0",
+        c->name, c->name, c->name);
     for (int i = 0; i < body->narg; i++)
         if (body->arg[i].kind == ARG_SIZE)
             text_f(t, ", size[%d]", i);
@@ -69,10 +70,11 @@ static bool compile(Arena *a, const char *dir, const char **why)
     Bytes log;
     char *s;
 
-    text_f(&command,
-           "nvcc -Werror all-warnings -arch=sm_80 -O3 -fmad=false -shared -cudart none "
-           "-Xcompiler -fPIC,-O0,-Wall,-Werror --keep --keep-dir %s -o %s/all.so %s/all.cu >%s/log 2>&1",
-           dir, dir, dir, dir);
+    text_f(
+        &command,
+        "nvcc -Werror all-warnings -arch=sm_80 -O3 -fmad=false -shared -cudart none "
+        "-Xcompiler -fPIC,-O0,-Wall,-Werror --keep --keep-dir %s -o %s/all.so %s/all.cu >%s/log 2>&1",
+        dir, dir, dir, dir);
     if (system(command.s) == 0)
         return true;
     log = file_read(a, path_in(a, dir, "log"), 1 << 20);
