@@ -9,6 +9,8 @@
 
 typedef struct Options {
     const char *after, *schedule; /* of print */
+    const char *target; /* of explain, */
+    int plain;          /* without reasons */
 } Options;
 
 typedef weft_status Step(weft_prog *, const Options *);
@@ -61,7 +63,9 @@ static weft_status explain_step(weft_prog *prog, const Options *o)
     const char *text;
     weft_status status = weft_prog_schedule(prog, o->schedule);
 
-    if (status == WEFT_OK)
+    if (status == WEFT_OK && o->target != NULL)
+        status = weft_prog_explain_target(prog, o->target, o->plain, &text);
+    else if (status == WEFT_OK)
         status = weft_prog_explain(prog, &text);
     if (status == WEFT_OK)
         fputs(text, stdout);
@@ -87,7 +91,7 @@ static bool is_place(const char *word)
 
 static int print(const Command *c, int argc, char **argv)
 {
-    Options o = { NULL, NULL };
+    Options o = { .plain = 0 };
     int n = 1; /* the words that are not options move to the front */
 
     for (int i = 1; i < argc; i++) {
@@ -110,17 +114,26 @@ static int print(const Command *c, int argc, char **argv)
 
 static int explain(const Command *c, int argc, char **argv)
 {
-    Options o = { NULL, NULL };
+    Options o = { .plain = 0 };
     int n = 1;
 
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--schedule") != 0)
+        bool target = strcmp(argv[i], "-t") == 0;
+
+        if (strcmp(argv[i], "--plain") == 0)
+            o.plain = 1;
+        else if (strcmp(argv[i], "--schedule") != 0 && !target)
             argv[n++] = argv[i];
         else if (i + 1 == argc)
-            return cli_usage(c, "--schedule wants a text after it");
+            return cli_usage(c, target ? "-t wants a target after it"
+                                       : "--schedule wants a text after it");
+        else if (target)
+            o.target = argv[++i];
         else
             o.schedule = argv[++i];
     }
+    if (o.plain && o.target == NULL)
+        return cli_usage(c, "--plain is of a default schedule; name its target by -t");
     return with_program(c, n, argv, explain_step, &o);
 }
 
@@ -158,14 +171,18 @@ const Command cmd_print = {
 const Command cmd_explain = {
     "explain",
     "say which steps of a schedule are applied, and why others are refused",
-    "usage: weft explain [--schedule TEXT] [FILE]\n\n"
+    "usage: weft explain [--schedule TEXT] [-t TARGET [--plain]] [FILE]\n\n"
     "Reads a program (- or no FILE: the standard input) and tries the steps of its schedule one\n"
     "by one. Each step is applied, or refused with a reason. Then the loops of the program\n"
     "are listed by the names that steps use.\n\n"
     "  --schedule TEXT  these steps, \"split c.k 16; parallel c.i\" (weft list steps), instead of\n"
-    "                   those in FILE or beside it\n\n"
+    "                   those in FILE or beside it\n"
+    "  -t TARGET        print the schedule that this target gets by default, each line with its\n"
+    "                   reason, and the passes that decide without a line\n"
+    "  --plain          print the lines alone, as --schedule takes them\n\n"
     "examples:\n"
     "  weft explain spmm.weft\n"
+    "  weft explain -t cuda:sm_80 spmm.weft\n"
     "  weft explain --schedule 'reorder c.k c.j' spmm.weft\n",
     explain,
 };

@@ -162,17 +162,17 @@ WEFT_API WEFT_MUST weft_status weft_prog_check(weft_prog *prog);
  * which is valid until its next call. */
 WEFT_API WEFT_MUST weft_status weft_prog_print(weft_prog *prog, const char **out);
 
-/* Sets the schedule: steps of weft_list("steps", ...), such as "tile 8; panel 64; split c.k 16".
- * Everything that it does not mention keeps its default.  NULL: the schedule in the program's text,
- * else the default.  It applies to weft_prog_print_after, weft_prog_emit and kernels compiled after
- * the call.  Lowering refuses a step that the program's dependences do not allow (WEFT_E_ARG).
- * Results have the same bits for any schedule, unless a step changes the order of a sum:
- * docs/schedule.md says which steps do. */
+/* Sets the schedule: steps of weft_list("steps", ...), such as "tile 8; split c.k 16".  The rest
+ * keeps its default.  NULL: the schedule in the program's text, else the default.  It applies to
+ * weft_prog_print_after, weft_prog_emit, later kernels.  Lowering refuses what dependences do not
+ * allow (WEFT_E_ARG).  Results keep their bits unless a step reorders a sum: docs/schedule.md. */
 WEFT_API WEFT_MUST weft_status weft_prog_schedule(weft_prog *prog, const char *text);
 
-/* Explains the schedule: a line for each step, applied or refused and why, then the loops of the
- * program by the names that steps use.  The text is the program's, until its next call. */
+/* Explains the schedule: a line for each step, applied or refused and why, then the loops by name;
+ * for a target: its default schedule, with reasons or plain.  The program owns the text. */
 WEFT_API WEFT_MUST weft_status weft_prog_explain(weft_prog *prog, const char **out);
+WEFT_API WEFT_MUST weft_status weft_prog_explain_target(weft_prog *prog, const char *target,
+                                                        int plain, const char **out);
 
 /* Prints the program after a pass of weft_list("passes", ...): a program of a later stage, which
  * parses, checks and runs like any other (docs/ir.md).  Or after a step of the schedule: the last

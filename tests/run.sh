@@ -104,6 +104,8 @@ table() { # what takes longest comes first, so that the two lanes end together
     row kernel/plants       full  600 build          "bash tests/device.sh plants $((seed + 1))"
     row kernel/cuda         full  900 build          "bash tests/device.sh cuda ${scale}0 $((seed + 90000))"
     row gpu/sass            full  600 build          "bash tests/gpu/sass.sh"
+    row gpu/explain         full  600 build          "bash tests/gpu/explain.sh $((scale < 100 ? 8 : 1)) $seed"
+    row gpu/counts          full  300 build          "bash tests/gpu/counts.sh sparse"
     row gpu/text            full! 900 build          "bash tests/gpu/text.sh 200 $seed"
     row gpu/text            long 7200 build          "bash tests/gpu/text.sh 8 $seed"
     row gpu/programs        full! 900 build          "bash tests/gpu/programs_run.sh 60 $seed"

@@ -375,6 +375,8 @@ Prog *api_trees(weft_ctx *, const Prog *);
  * every command.  Throws ST_LIMIT for what is only interpreted. */
 struct Kernel *api_lower_to(Prog *p, const Aim *, const Pass *last);
 struct Kernel *api_passes(Prog *p, const Aim *);
+/* Applies the last lines of the schedule, and writes those of the phases that it does not name. */
+const char *api_find_levels(Prog *, const Aim *);
 void api_run_pass(const Pass *, struct Kernel *, const Aim *); /* one of them */
 void api_collect_garbage(struct Kernel *); /* after a pass, where there is much */
 enum { LIMIT_STATEMENTS = 8192 };       /* that are lowered at once: docs/ir.md */

@@ -125,6 +125,8 @@ static int64_t groups_of(const OnDevice *d, int phase)
     int64_t n = (d->units[phase] + threads - 1) / threads;
     int64_t room = f->work > 0 ? LIMIT_SCRATCH / (f->work * threads) : COST_GROUPS;
 
+    if (f->each)
+        return n;
     n = n < COST_GROUPS ? n : COST_GROUPS;
     n = n < room ? n : room;
     return n > 0 ? n : 1;
@@ -152,6 +154,9 @@ static void make_units(weft_ctx *ctx, OnDevice *d, int phase, const RunPhase *p)
     int64_t *begin, n = 0;
 
     d->units[phase] = (p->n + step - 1) / step;
+    if (d->l->info->phase[phase].each && d->units[phase] > INT32_MAX)
+        err_throw(&ctx->err, ST_LIMIT, "a launch of %lld iterations: a device takes at most %d",
+                  (long long)d->units[phase], INT32_MAX);
     if (p->part == NULL || p->n <= 0)
         return;
     begin = arena_raw(&ctx->scratch, p->n + 1, sizeof *begin);

@@ -4,6 +4,7 @@
  * Explains a schedule: lists each step that is applied, each that is refused with the reason, and
  * the loops at the end, by name. */
 #include "api/api_int.h"
+#include "find/find.h"
 #include "lower/lower.h"
 #include "sched/step.h"
 
@@ -107,7 +108,7 @@ static void explain_steps(weft_ctx *ctx, Text *out, Prog *p, const char *text, c
     int n = step_lines(p, text, &line);
 
     for (int i = 0; i < n; i++)
-        if (line[i].step->stage == p->stage)
+        if (line[i].step->stage == p->stage && !line[i].step->last)
             explain_step(ctx, out, p, &line[i], &target);
 }
 
@@ -184,5 +185,70 @@ weft_status weft_prog_explain(weft_prog *prog, const char **out)
     API_ENTER(ctx);
     api_need(ctx, out, "out");
     *out = explain(ctx, prog);
+    return api_leave(ctx);
+}
+
+/* The lines of a schedule's text without comments and what is empty then. */
+static void put_plain(Text *out, const char *text)
+{
+    SchedItem at;
+
+    while (sched_next(&text, &at))
+        text_f(out, "%.*s\n", (int)at.n, at.s);
+}
+
+/* Passes that still arrange loops by themselves. */
+static void put_deciders(Text *out, const Aim *aim, const Pass *levels)
+{
+    const char *before = "\n#    ";
+
+    text_str(out, "# By themselves, without a line, decide:");
+    for (const Pass *s = api_pass; s->name != NULL; s++)
+        if ((s->flags & PASS_OPTIONAL) && s != levels && (s->kinds >> aim->target->kind & 1)) {
+            text_f(out, "%s %s", before, s->name);
+            before = (s - api_pass) % 8 == 7 ? "\n#    " : "";
+        }
+    text_char(out, '\n');
+}
+
+static const char *explain_target(weft_ctx *ctx, weft_prog *prog, const char *target, bool plain)
+{
+    Aim aim = api_aim_of(ctx, api_find_target(ctx, target), prog->sched);
+    Text out = { .arena = &api_box(ctx)->arena };
+    const Pass *levels = api_pass_named("levels", strlen("levels"));
+    const char *found = "";
+    Prog *p;
+
+    body_check(prog->body);
+    p = api_trees(ctx, prog->body->prog);
+    text_put(&out, "", 0);
+    if (aim.target->kind == KIND_WARP) {
+        api_lower_to(p, &aim, levels - 1);
+        found = api_find_levels(p, &aim);
+    }
+    if (prog->sched != NULL)
+        put_plain(&out, prog->sched);
+    if (plain) {
+        put_plain(&out, found);
+    } else {
+        text_str(&out, found);
+        put_deciders(&out, &aim, levels);
+    }
+    box_drop(prog->printed);
+    prog->printed = api_keep(ctx);
+    return out.s;
+}
+
+weft_status weft_prog_explain_target(weft_prog *prog, const char *target, int plain,
+                                     const char **out)
+{
+    weft_ctx *ctx = api_ctx_of(prog, TAG_PROG);
+
+    if (out != NULL)
+        *out = NULL;
+    API_ENTER(ctx);
+    api_need(ctx, out, "out");
+    api_need(ctx, target, "the target");
+    *out = explain_target(ctx, prog, target, plain != 0);
     return api_leave(ctx);
 }

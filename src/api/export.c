@@ -456,6 +456,19 @@ static void put_source(const Export *x, const Text *functions)
     put_entry(x);
 }
 
+/* Devices compute addresses from 32 bits with half of the instructions. */
+static void narrow(const Export *x, const Aim *aim)
+{
+    if (x->target->dialect->one == NULL || aim->sched.policy.index > 32) /* not speed: bits */
+        return;
+    for (int i = 0; i < x->body->narg; i++) {
+        const Arg *a = &x->body->arg[i];
+
+        if (a->kind == ARG_START || a->kind == ARG_COORD)
+            lower_narrow(x->prog, x->prog->axis[a->axis->id], a->kind == ARG_START ? -1 : a->k);
+    }
+}
+
 static const char *emit(weft_ctx *ctx, weft_prog *prog, const char *target, weft_part part)
 {
     Arena *arena = &api_box(ctx)->arena;
@@ -473,6 +486,7 @@ static const char *emit(weft_ctx *ctx, weft_prog *prog, const char *target, weft
     x.entry = entry.s;
     text_f(&plan, x.target->dialect->one != NULL ? "weft_tables_%s" : "weft_plan_%s", x.prog->name);
     x.plan = plan.s;
+    narrow(&x, &aim);
     k = api_passes(x.prog, &aim);
     x.info = emit_functions(&functions, x.target->dialect, x.prog, k->phase, k->n, x.entry);
     for (int i = 0; i < x.info->nphase; i++)

@@ -118,6 +118,7 @@ static void put_heading(const Export *x)
     if (x->formats)
         text_str(x->out, " *     -2: the format cannot hold these entries\n");
     text_str(x->out, " *     -3: the driver refused\n"
+                     " *     -4: structure counts 2^31 or more; emit the text with `set index 64`\n"
                      " * and then outputs hold anything; only weft_fault tells those above 0.\n"
                      " *\n * The kernels, in order:\n");
     for (int i = 0; i < x->info->nphase; i++)
@@ -227,9 +228,13 @@ static void put_copies(const Export *x)
 
         if (!is_passed(x, i) || values_of(x, i) != NULL)
             continue;
-        text_f(x->out, "    out->array[%d] = weft_copy(queue, %s, ", n, from != NULL ? from : "0");
+        text_f(x->out, "    out->array[%d] = weft_copy%s(queue, %s, ", n,
+               from != NULL && b->type == T_i32 ? "_i32" : "", from != NULL ? from : "0");
         put_length(x, b);
-        text_f(x->out, ", sizeof(%s), &fault); /* %s */\n", export_ctype(b->type), b->name);
+        if (from != NULL && b->type == T_i32)
+            text_f(x->out, ", &fault); /* %s */\n", b->name);
+        else
+            text_f(x->out, ", sizeof(%s), &fault); /* %s */\n", export_ctype(b->type), b->name);
     }
 }
 
@@ -244,8 +249,9 @@ static void put_phases(const Export *x)
             export_put_extent(x, f->extent);
         else
             text_char(x->out, '1');
-        text_f(x->out, ", %d, %lld, %s, %s, &scratch, &fault);\n", f->step, (long long)f->work,
-               f->lanes ? "WEFT_WARPS" : "0",
+        text_f(x->out, ", %d, %lld, ", f->step, (long long)f->work);
+        text_f(x->out, f->width > 0 ? "%d" : f->lanes ? "WEFT_LANES" : "0", f->width * f->parts_of);
+        text_f(x->out, ", %d, %s, &scratch, &fault);\n", f->each,
                f->parts != NULL ? export_argument_of(x, f->parts) : "0");
     }
 }

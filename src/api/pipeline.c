@@ -6,6 +6,7 @@
  * in, and run without any optional pass.  A row says everything about a pass; no other place does.
  */
 #include "api/api_int.h"
+#include "find/find.h"
 #include "lower/lower.h"
 #include "sched/step.h"
 
@@ -14,7 +15,7 @@
 /* A schedule names loops as the program has them. */
 static void products(Kernel *k, const Aim *aim)
 {
-    if (aim->sched.text == NULL)
+    if (!step_arranges(k->p, aim->sched.text))
         lower_products(k->p, k->p->policy.block);
 }
 
@@ -62,14 +63,19 @@ static Node *tile_nest(const void *ctx, Prog *p, Node *phase, Node *nest, int ro
 
 StepTarget api_step_target(const Aim *aim)
 {
-    return (StepTarget){ aim, lower_init_nest, tile_nest, aim->target->kind == KIND_WARP };
+    return (StepTarget){ .ctx = aim,
+                         .init = lower_init_nest,
+                         .tile = tile_nest,
+                         .levels = aim->target->kind == KIND_WARP,
+                         .lanes = lanes_of(&aim->target->unit, T_f32),
+                         .parts = aim->target->gpu.parts };
 }
 
 static void steps(Kernel *k, const Aim *aim)
 {
     StepTarget target = api_step_target(aim);
 
-    step_apply_all(k->p, aim->sched.text, STAGE_POSITIONS, &target);
+    step_apply_all(k->p, aim->sched.text, STAGE_POSITIONS, false, &target);
     take_phases(k);
 }
 
@@ -77,8 +83,29 @@ static void lanes(Kernel *k, const Aim *aim)
 {
     StepTarget target = api_step_target(aim);
 
-    step_apply_all(k->p, aim->sched.text, STAGE_LOOPS, &target);
+    step_apply_all(k->p, aim->sched.text, STAGE_LOOPS, false, &target);
     step_fit_lanes(k->p, &aim->target->unit);
+    take_phases(k);
+}
+
+const char *api_find_levels(Prog *p, const Aim *aim)
+{
+    StepTarget target = api_step_target(aim);
+    FindTarget at = { &target, &aim->target->unit };
+
+    step_apply_all(p, aim->sched.text, STAGE_LOOPS, true, &target);
+    return find_levels(p, &at);
+}
+
+/* Who runs what: the lines of the schedule and, for phases that it does not name, what the finder
+ * writes, which is read and applied as any schedule is. */
+static void levels(Kernel *k, const Aim *aim)
+{
+    StepTarget target = api_step_target(aim);
+
+    step_apply_all(k->p, api_find_levels(k->p, aim), STAGE_LOOPS, true, &target);
+    if (!target.parts)
+        step_whole_warps(k->p, &aim->target->unit);
     take_phases(k);
 }
 
@@ -286,6 +313,8 @@ const Pass api_pass[] = {
         "add the rounding errors of sums over entries at their end", compensate),
     ROW("cse", LOOPS, LOOPS, FLAT | LANES, NONE, OPTIONAL, EVERY,
         "compute common subexpressions once", cse),
+    ROW("levels", LOOPS, LOOPS, FLAT | LANES, NONE, OPTIONAL, WARP,
+        "give lanes of warps iterations, neighbours and turns, by lines of the schedule", levels),
     ROW("barriers", LOOPS, LOOPS, FLAT | LANES, NONE, REQUIRED, WARP,
         "separate accesses of different lanes to one element", barriers),
     { .name = NULL },

@@ -19,7 +19,7 @@
             { VECTOR_LANES(32, 32), 96, VECTOR_CORE }, TARGET_BY_NAME | TARGET_TEXT,           \
             { "-arch=sm_" arch, "-fmad=false" },                                               \
         {                                                                                      \
-            32, 4, 255, 65536, warps, blocks, shared, (shared) - (1 << 10)                     \
+            32, 4, 255, 65536, warps, blocks, shared, (shared) - (1 << 10), true               \
         }                                                                                      \
     }
 #define HIP(arch, gpus, lanes, registers)                                                      \
@@ -28,7 +28,7 @@
             { VECTOR_LANES(lanes, lanes), 96, VECTOR_CORE }, TARGET_BY_NAME | TARGET_TEXT,     \
             { "--offload-arch=" arch, "-ffp-contract=off" },                                   \
         {                                                                                      \
-            lanes, 4, 256, registers, 32, 16, 64 << 10, 64 << 10                               \
+            lanes, 4, 256, registers, 32, 16, 64 << 10, 64 << 10, true                         \
         }                                                                                      \
     }
 
@@ -91,7 +91,7 @@ static const Target targets[] = {
       { VECTOR_LANES(32, 32), 96, VECTOR_CORE },
       TARGET_BY_NAME,
       { NULL },
-      { 32, 1, 255, 65536, 64, 32, 48 << 10, 32 << 10 } },
+      { 32, 1, 255, 65536, 64, 32, 48 << 10, 32 << 10, false } },
     CUDA("80", "A100", 64, 32, 164 << 10),
     CUDA("90", "H100, H200", 64, 32, 228 << 10),
     CUDA("100", "B200", 64, 32, 228 << 10),

@@ -43,6 +43,7 @@ typedef struct GpuUnit {
     int registers;                /* of all threads that are there at a time */
     int warps, blocks;            /* that are there at a time, at most */
     int64_t shared, shared_block; /* bytes of shared memory: of the unit; of a block at most */
+    bool parts; /* a part of a warp may have an iteration of its own */
 } GpuUnit;
 
 enum { COST_LEVELS = 4, COST_ROWS = 6, COST_TABLES = 6, COST_NAME = 64 };

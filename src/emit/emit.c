@@ -94,10 +94,106 @@ void emit_block(Emit *o, Node *const *body, int n)
 /* Where a loop begins and ends, as text; the range of a phase is its caller's. */
 static void put_bound(Emit *o, const Node *n, bool end)
 {
+    Expr *e = end ? n->hi : n->lo;
+
     if (n->how == FOR_PARALLEL)
         text_str(o->out, end ? "weft_end" : "weft_begin");
+    else if (e->op == OP_local)
+        emit_local(o, e->local);
     else
         emit_expr(o, end ? n->hi : n->lo, L_SUM);
+}
+
+/* The head of a loop whose variable has another name than that of the node, or NULL. */
+static void put_head(Emit *o, const Node *n, const char *name, const char *step)
+{
+    bool narrow = n->local->id < o->nlocal && o->narrow[n->local->id];
+    Text own = { .arena = o->p->arena };
+
+    emit_local_name(o, &own, n->local);
+    name = name != NULL ? name : own.s;
+    emit_line(o);
+    text_f(o->out, "for (%s %s = %s", narrow ? "int32_t" : "int64_t", name,
+           narrow ? "(int32_t)(" : "");
+    put_bound(o, n, false);
+    text_f(o->out, "%s; %s < ", narrow ? ")" : "", name);
+    put_bound(o, n, true);
+    text_f(o->out, "; %s%s)", name, step);
+}
+
+/* As many turns of `turns` iterations as there are, each written out. */
+static void put_turns(Emit *o, const Node *n, const char *at, int turns)
+{
+    emit_line(o);
+    text_str(o->out, "WEFT_TURNS(1)");
+    emit_line(o);
+    text_str(o->out, "for (; ");
+    put_bound(o, n, true);
+    text_f(o->out, " - %s >= %d; %s += %d)", at, turns, at, turns);
+    o->indent++;
+    if (turns > 1) {
+        text_f(o->out, " { %s weft_from = %s; WEFT_HIDE(weft_from);", emit_local_type(o, n->local),
+               at);
+        emit_line(o);
+        text_f(o->out, "WEFT_TURNS(%d)", turns);
+        emit_line(o);
+        text_f(o->out, "for (int32_t weft_turn = 0; weft_turn < %d; weft_turn++)", turns);
+    }
+    text_str(o->out, " {");
+    o->indent++;
+    emit_line(o);
+    text_f(o->out, "const %s ", emit_local_type(o, n->local));
+    emit_local(o, n->local);
+    text_f(o->out, turns > 1 ? " = weft_from + weft_turn;" : " = %s;", at);
+    emit_nodes(o, n->body, n->nbody);
+    o->indent--;
+    emit_line(o);
+    text_char(o->out, '}');
+    o->indent--;
+    if (turns > 1)
+        text_str(o->out, " }");
+}
+
+enum { LIMIT_REST = 4 }; /* turns of the iterations that are left */
+
+static void emit_in_turns(Emit *o, const Node *n)
+{
+    Text at = { .arena = o->p->arena };
+
+    text_f(&at, "weft_at%d", n->local->id);
+    emit_line(o);
+    text_f(o->out, "{ %s %s = (%s)(", emit_local_type(o, n->local), at.s,
+           emit_local_type(o, n->local));
+    put_bound(o, n, false);
+    text_str(o->out, ");");
+    put_turns(o, n, at.s, n->regs);
+    if (n->regs > 2 * LIMIT_REST)
+        put_turns(o, n, at.s, LIMIT_REST);
+    put_turns(o, n, at.s, 1);
+    text_str(o->out, " }");
+}
+
+/* The parts of a team take iterations in turns, all as often: where there are too few, what the
+ * last ones compute is that of the first, and is not stored. */
+static void emit_dealt(Emit *o, const Node *n)
+{
+    bool narrow = n->local->id < o->nlocal && o->narrow[n->local->id];
+
+    put_head(o, n, "weft_turn", " += weft_parts");
+    text_str(o->out, " {");
+    o->indent++;
+    emit_line(o);
+    text_str(o->out, "const bool weft_on WEFT_USED = weft_turn + weft_part < ");
+    put_bound(o, n, true);
+    text_char(o->out, ';');
+    emit_line(o);
+    text_str(o->out, narrow ? "const int32_t " : "const int64_t ");
+    emit_local(o, n->local);
+    text_str(o->out, " = weft_on ? weft_turn + weft_part : weft_turn;");
+    emit_nodes(o, n->body, n->nbody);
+    o->indent--;
+    emit_line(o);
+    text_char(o->out, '}');
 }
 
 static void emit_for(Emit *o, const Node *n)
@@ -108,21 +204,27 @@ static void emit_for(Emit *o, const Node *n)
         emit_vector_loop(o, n);
         return;
     }
+    if (n->level == LEVEL_WARP && n != o->phase && o->parts_of_team) {
+        emit_dealt(o, n);
+        return;
+    }
     carried = emit_open_carried(o, n);
-    emit_line(o);
-    text_str(o->out, "for (int64_t ");
-    emit_local(o, n->local);
-    text_str(o->out, " = ");
-    put_bound(o, n, false);
-    text_str(o->out, "; ");
-    emit_local(o, n->local);
-    text_str(o->out, " < ");
-    put_bound(o, n, true);
-    text_str(o->out, "; ");
-    emit_local(o, n->local);
-    text_str(o->out, "++)");
+    if (n == o->phase && o->alone) {
+        emit_line(o);
+        text_str(o->out, "const int64_t ");
+        emit_local(o, n->local);
+        text_str(o->out, " WEFT_USED = weft_begin;");
+        emit_nodes(o, n->body, n->nbody);
+        emit_close_carried(o, carried);
+        return;
+    }
     o->inner += o->vector != NULL;
-    emit_block(o, n->body, n->nbody);
+    if (n->regs > 1 && o->dialect->one != NULL) {
+        emit_in_turns(o, n);
+    } else {
+        put_head(o, n, NULL, "++");
+        emit_block(o, n->body, n->nbody);
+    }
     o->inner -= o->vector != NULL;
     emit_close_carried(o, carried);
 }
@@ -162,7 +264,7 @@ const char *emit_local_type(const Emit *o, const Local *l)
 {
     if (emit_in_lanes(o, l))
         return l->type == T_f32 ? "weft_vf32" : "weft_vf64";
-    return emit_ctype(o, l->type);
+    return l->id < o->nlocal && o->narrow[l->id] ? "int32_t" : emit_ctype(o, l->type);
 }
 
 static void put_let(Emit *o, const Node *n)
@@ -174,12 +276,13 @@ static void put_let(Emit *o, const Node *n)
     text_f(o->out, "%s%s ", o->assigned[n->local->id] ? "" : "const ",
            emit_local_type(o, n->local));
     emit_local(o, n->local);
-    text_str(o->out, " = ");
+    text_str(o->out, o->dialect->one != NULL && t == T_i64 ? " WEFT_USED = " : " = ");
+    text_str(o->out, o->narrow[n->local->id] ? "(int32_t)(" : "");
     if (vector)
         emit_operand(o, n->value, t, L_SELECT);
     else
         emit_as(o, n->value, t, L_SELECT);
-    text_char(o->out, ';');
+    text_str(o->out, o->narrow[n->local->id] ? ");" : ";");
 }
 
 void emit_let(Emit *o, const Node *n)
@@ -214,6 +317,11 @@ static bool is_guarded(const Emit *o, const Expr *place)
     return o->warp && o->vector == NULL && place->op == OP_cell;
 }
 
+static const char *guard_of(const Emit *o)
+{
+    return o->parts_of_team ? "WEFT_ON_ONE " : o->dialect->one;
+}
+
 /* A fault of a store that one lane makes must not change the course of that lane alone. */
 static const char *fault_of(const Emit *o, const Expr *place)
 {
@@ -222,7 +330,7 @@ static const char *fault_of(const Emit *o, const Expr *place)
 
 /* The element after the store: the value, or what the two give together.  max and min take their
  * first operand where they can: so the first of equals stays, and the first NaN. */
-static void put_combined(Emit *o, const Node *n, Type as)
+void emit_combined(Emit *o, const Node *n, Type as)
 {
     bool vector = o->vector != NULL && (n->out->op == OP_cell || emit_is_vector(o, n->value) ||
                                         n->out->local->lanes > 1);
@@ -259,7 +367,7 @@ static void put_stored(Emit *o, Expr *place)
 {
     emit_line(o);
     if (is_guarded(o, place))
-        text_str(o->out, o->dialect->one);
+        text_str(o->out, guard_of(o));
     emit_place(o, place);
     text_str(o->out, " = ");
 }
@@ -283,7 +391,7 @@ static void emit_winner(Emit *o, const Node *n)
     bool warp = o->warp;
 
     emit_line(o);
-    text_f(o->out, "%s{ const %s best = ", is_guarded(o, n->out) ? o->dialect->one : "",
+    text_f(o->out, "%s{ const %s best = ", is_guarded(o, n->out) ? guard_of(o) : "",
            emit_ctype(o, as));
     o->warp = false;
     emit_as(o, n->value, as, L_SELECT);
@@ -340,8 +448,13 @@ static void put_store(Emit *o, const Node *n)
     bool half = !vector && (t == T_f16 || t == T_bf16);
     bool whole = t == T_i32 && n->value->op != OP_int;
 
+    if (emit_lane_open(o, n)) {
+        emit_combined(o, n, (Type)ir_type[t].value);
+        text_str(o->out, ");");
+        return;
+    }
     if (emit_strided_open(o, n)) {
-        put_combined(o, n, (Type)ir_type[t].value);
+        emit_combined(o, n, (Type)ir_type[t].value);
         emit_strided_close(o, n);
         return;
     }
@@ -352,6 +465,7 @@ static void put_store(Emit *o, const Node *n)
         text_str(o->out, ", ");
     } else if (vector) {
         emit_line(o);
+        text_str(o->out, o->parts_of_team ? "WEFT_ON " : "");
         text_f(o->out, "WEFT_STORE%s_%s(&", o->masked ? "M" : "", emit_lanes(t));
         emit_place(o, n->out);
         text_str(o->out, ", ");
@@ -366,7 +480,7 @@ static void put_store(Emit *o, const Node *n)
     }
     if (half || whole)
         text_f(o->out, "weft_to_%s(", ir_type[t].name);
-    put_combined(o, n, t == T_real ? T_f64 : (Type)ir_type[t].value);
+    emit_combined(o, n, t == T_real ? T_f64 : (Type)ir_type[t].value);
     if (o->folds && o->masked) {
         text_str(o->out, ", ");
         emit_fold(o, n->out->local);
@@ -394,6 +508,8 @@ static void emit_store(Emit *o, const Node *n)
     if (local && n->out->local->lanes == 1)
         lanes = lanes && emit_is_vector(o, n->value);
     o->folds = lanes && local && n->out->local->lanes == 1;
+    if (emit_wide_store(o, n))
+        return;
     for (o->reg = 0; o->reg < (lanes ? o->regs : 1); o->reg++)
         put_store(o, n);
     o->reg = 0;
@@ -403,6 +519,7 @@ static void emit_store(Emit *o, const Node *n)
 void emit_node(Emit *o, const Node *n)
 {
     emit_strided_loads(o, n);
+    emit_wide_loads(o, n);
     switch (n->kind) {
     case N_FOR: emit_for(o, n); break;
     case N_LET: emit_let(o, n); break;
@@ -488,80 +605,6 @@ static void declare_near(Expr *e, void *ctx)
         text_f(o->out, "\n    int64_t near%u = 0;", (unsigned)e->id);
 }
 
-/* Of an array in scratch memory: every type of elements fits.  Bytes of shared memory of a warp: a
- * block of 4 has what every device gives, and 4 such blocks are on a multiprocessor. */
-enum { LIMIT_ALIGN = 64, LIMIT_SHARED = 10 << 10 };
-
-/* Bytes of an array of an iteration, and of the gap after it. */
-static int64_t room_of(const Buf *b)
-{
-    int64_t bytes = ir_const_total(b->full[b->nfull - 1]) * ir_type[b->type].bytes;
-
-    return (bytes + LIMIT_ALIGN - 1) / LIMIT_ALIGN * LIMIT_ALIGN;
-}
-
-/* A warp's arrays are in shared memory while they fit. */
-static bool is_shared(const Emit *o, const Buf *b, const EmitPhase *f)
-{
-    return o->dialect->shared != NULL && f->lanes && f->shared + room_of(b) <= LIMIT_SHARED;
-}
-
-/* Declares the shared memory of all warps of a block. */
-static void put_shared(Emit *o, EmitPhase *f)
-{
-    const Places *own = &o->phase_stored.work;
-
-    f->shared = 0;
-    for (int i = 0; i < own->n; i++)
-        if (is_shared(o, o->work[own->at[i]], f))
-            f->shared += room_of(o->work[own->at[i]]);
-    if (f->shared > 0)
-        text_f(o->out, "\n    WEFT_SHARED_ROOM(%lld)", (long long)f->shared);
-    f->shared = 0;
-}
-
-/* An array of an iteration: the function's own, or a piece of the scratch memory of its unit. */
-static void put_room(Emit *o, int place, const Buf *b, int number, EmitPhase *f)
-{
-    text_f(o->out, "\n    weft_own[%d] = ", place);
-    if (o->dialect->work == NULL) {
-        text_f(o->out, "weft_room_%d;", number);
-        return;
-    }
-    if (is_shared(o, b, f)) {
-        text_f(o->out, "%s%lld%s;", o->dialect->shared, (long long)f->shared,
-               o->dialect->shared_end);
-        f->shared += room_of(b);
-        return;
-    }
-    text_f(o->out, "%s%lld%s;", o->dialect->work, (long long)f->work, o->dialect->work_end);
-    f->work += room_of(b);
-}
-
-/* Arrays that iterations have stand at the end of the function's list of arrays. */
-static void put_work(Emit *o, EmitPhase *f)
-{
-    const Places *own = &o->phase_stored.work;
-    int n = o->k->narray;
-
-    if (own->n == 0)
-        return;
-    put_shared(o, f);
-    text_f(o->out, "\n    %sweft_own[%d];", o->dialect->pointer, n + o->nwork);
-    for (int i = 0; i < own->n && o->dialect->work == NULL; i++) {
-        const Buf *b = o->work[own->at[i]];
-
-        text_f(o->out, "\n    %s%s weft_room_%d[%lld];", o->dialect->own, emit_ctype(o, b->type),
-               own->at[i], (long long)ir_const_total(b->full[b->nfull - 1]));
-    }
-    if (n > 0)
-        text_f(o->out, "\n    for (int i = 0; i < %d; i++)\n        weft_own[i] = weft_array[i];",
-               n);
-    for (int i = 0; i < own->n; i++)
-        put_room(o, n + own->at[i], o->work[own->at[i]], own->at[i], f);
-    text_str(o->out, "\n    weft_array = weft_own;");
-}
-
 static bool has_lanes(const Node *n)
 {
     bool has = n->kind == N_FOR && n->lanes > 1;
@@ -594,11 +637,15 @@ static void emit_phase(Emit *o, Node *n, int i)
     f->lanes = has_lanes(n);
     f->step = n->lanes > 1 ? n->lanes * (n->regs > 1 ? n->regs : 1) : 1;
     o->warp = f->lanes && o->dialect->one != NULL;
+    emit_note_lets(o, n);
+    emit_note_team(o, n, f);
     if (f->parallel) {
         f->extent = n->hi;
         f->balance = loop_balance(n);
         f->parts = n->parts;
     }
+    f->each = f->parallel && f->parts == NULL && o->phase_stored.work.n == 0;
+    o->alone = o->dialect->one != NULL && f->each && n->lanes <= 1;
     emit_note_build(o, n, f);
     fn = emit_open(o);
     if (f->builds != NULL)
@@ -610,7 +657,9 @@ static void emit_phase(Emit *o, Node *n, int i)
     text_f(o->out, "\n\n/* %s */\n%s%s%s\n{\n    int64_t fault = 0%s;",
            n->label != NULL ? n->label : "", o->dialect->entry, f->name, o->dialect->entry_args,
            o->warp ? ", late = 0" : "");
-    put_work(o, f);
+    emit_work(o, f);
+    if (o->warp)
+        emit_open_team(o, f);
     emit_body(o, o->out, &fn, &n, 1);
     if (has_stream(n)) /* whoever waits for the phase reads what it stored */
         text_str(o->out, "\n    WEFT_FENCE;");
@@ -658,7 +707,8 @@ EmitKernel *emit_functions_cut(Text *out, const Dialect *dialect, Prog *p, Node 
                .most = dialect->one != NULL ? INT_MAX /* threads inline all of it */
                        : most > 0           ? most
                                             : p->policy.function_lines,
-               .regs = 1 };
+               .regs = 1,
+               .pack = 1 };
     Finders f = { .o = &o };
     Memo again = { 0 };
 
@@ -672,6 +722,8 @@ EmitKernel *emit_functions_cut(Text *out, const Dialect *dialect, Prog *p, Node 
     o.assigned = arena_array(p->arena, p->nlocal, sizeof *o.assigned);
     o.begun = arena_array(p->arena, p->nlocal, sizeof *o.begun);
     o.hides = arena_array(p->arena, p->nlocal, sizeof *o.hides);
+    o.narrow = arena_array(p->arena, p->nlocal, sizeof *o.narrow);
+    o.known = arena_array(p->arena, p->nlocal, sizeof *o.known);
     o.nlocal = p->nlocal;
     put_headers(&o, phase, n);
     for (int i = 0; i < k->narray; i++)

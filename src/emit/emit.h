@@ -46,6 +46,9 @@ typedef struct EmitPhase {
     const char *kernel; /* the name of the kernel around it, where lanes are threads */
     bool lanes;       /* it has vector loops: where lanes are threads, a warp runs it */
     int step;         /* iterations that are worth a call: as many as the registers take */
+    int width, parts_of; /* lanes that have an iteration, 0: all of a warp; parts that loops
+                          * on warp are dealt to */
+    bool each;        /* a launch has a warp's part, or a thread, for each unit of work */
     int64_t work;     /* bytes of scratch memory of a call; of dialects with `work` */
     Expr *extent;
     Buf *balance; /* start array that weighs the range; or NULL */

@@ -90,7 +90,10 @@ void emit_place(Emit *o, Expr *cell)
     o->checked = false;
     emit_array_name(o, cell->buf);
     text_char(o->out, '[');
-    emit_expr(o, cell->arg[0], shift != 0 ? L_SUM : L_SELECT);
+    if (shift == 0 && cell->arg[0]->op == OP_local)
+        emit_local(o, cell->arg[0]->local);
+    else
+        emit_expr(o, cell->arg[0], shift != 0 ? L_SUM : L_SELECT);
     if (shift != 0)
         text_f(o->out, " + %lld", (long long)shift);
     text_char(o->out, ']');
@@ -102,7 +105,7 @@ static void put_cell(Emit *o, Expr *e)
 {
     Type t = e->buf->type;
 
-    if (emit_strided_cell(o, e))
+    if (emit_lane_cell(o, e) || emit_strided_cell(o, e))
         return;
     if (emit_is_vector(o, e))
         text_f(o->out, "WEFT_LOAD%s_%s(&", o->masked ? "M" : "", emit_lanes(t));
@@ -295,8 +298,16 @@ static void put_op(Emit *o, Expr *e)
         text_char(o->out, '-');
         emit_as(o, e->arg[0], as, L_PRIMARY);
         break;
-    case OP_add:
-    case OP_sub: put_infix(o, e, as, L_SUM, L_PRODUCT); break;
+    case OP_sub:
+        if (emit_is_start(o, e->arg[0]) && emit_is_start(o, e->arg[1])) {
+            text_str(o->out, "(int64_t)(");
+            emit_local(o, e->arg[0]->local);
+            text_str(o->out, " - ");
+            emit_local(o, e->arg[1]->local);
+            text_char(o->out, ')');
+            break;
+        } /* fall through */
+    case OP_add: put_infix(o, e, as, L_SUM, L_PRODUCT); break;
     case OP_mul: put_infix(o, e, as, L_PRODUCT, L_UNARY); break;
     case OP_div:
         if (as == T_i64)
@@ -323,6 +334,12 @@ static void put_op(Emit *o, Expr *e)
     }
 }
 
+/* Kept as an int32_t, but arithmetic is of 64 bits. */
+static bool is_narrow(const Emit *o, const Expr *e)
+{
+    return e->local->id < o->nlocal && o->narrow[e->local->id];
+}
+
 static enum Level level_of(const Emit *o, Expr *e)
 {
     if (e->type == T_i64 && o->checked && has_check((Op)e->op))
@@ -331,6 +348,7 @@ static enum Level level_of(const Emit *o, Expr *e)
     case OP_int: return e->i < 0 && e->i != INT64_MIN ? L_UNARY : L_PRIMARY;
     case OP_real: return signbit(e->f) ? L_UNARY : L_PRIMARY;
     case OP_cell: return e->buf->type == T_i32 ? L_UNARY : L_PRIMARY;
+    case OP_local: return is_narrow(o, e) ? L_UNARY : L_PRIMARY;
     case OP_fits: return L_COMMA;
     case OP_select: return L_SELECT;
     case OP_or: return L_OR;
@@ -423,7 +441,10 @@ static void put_value(Emit *o, Expr *e, enum Level least)
         text_f(o->out, "n_%s", e->size->name);
         break;
     case OP_count: emit_count_name(o, e->axis); break;
-    case OP_local: emit_local(o, e->local); break;
+    case OP_local:
+        text_str(o->out, is_narrow(o, e) ? "(int64_t)" : "");
+        emit_local(o, e->local);
+        break;
     case OP_cell: put_cell(o, e); break;
     case OP_find: put_find(o, e); break;
     case OP_above: put_above(o, e); break;

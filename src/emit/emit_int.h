@@ -29,6 +29,11 @@ typedef struct Stored { /* the arrays that a list of nodes writes */
 
 typedef struct Strides Strides; /* emit_stride.c */
 
+typedef struct Wide { /* the neighbours of a lane, loaded as w7_0 and so on */
+    Expr *cell;
+    int number;
+} Wide;
+
 typedef struct Emit {
     Prog *p;
     const Dialect *dialect;
@@ -58,7 +63,16 @@ typedef struct Emit {
     int inner;           /* loops inside the vector loop, around what is written */
     const Node **carried; /* sums over lanes whose registers loops around share */
     int ncarried, cap_carried;
-    bool warp;           /* the phase runs in lanes that are threads */
+    bool warp;           /* the phase runs in lanes that are threads; */
+    bool alone; /* each call is for one iteration of the phase */
+    bool parts_of_team;  /* several parts of a warp have one iteration: the first stores, or, in a
+                          * loop that is dealt to them, those that have an iteration */
+    const Node *packed;  /* the packed loop around; or NULL: */
+    int pack;            /* neighbours that a lane has; else 1 */
+    Wide *wide;          /* what the node that is written has loaded */
+    int nwide, cap_wide, wides;
+    LoopKnown *known; /* by Local.id: values of lets of integers */
+    bool *narrow;     /* by Local.id: an int32_t */
     bool folds;          /* lanes add to what is being stored to */
     bool masked;         /* only the first lanes count: weft_mask tells which */
     Memo lanes;          /* whether an expression differs from lane to lane */
@@ -125,8 +139,22 @@ bool emit_strided_open(Emit *, const Node *store);
 void emit_strided_close(Emit *, const Node *store);
 void emit_pays(Emit *, const Node *store); /* the last argument of a store past the caches */
 
+/* emit_wide.c: elements of lanes that are threads.  What a packed loop reads by wide loads
+ * is loaded before it; false: it is no such element or store. */
+void emit_note_lets(Emit *, const Node *phase);
+bool emit_fits_i32(const Emit *, Expr *); /* whatever the data */
+bool emit_is_start(const Emit *, Expr *); /* a local that is an i32 from 0 on: of a start array */
+void emit_wide_loads(Emit *, const Node *);
+bool emit_wide_store(Emit *, const Node *);
+bool emit_lane_cell(Emit *, Expr *);
+bool emit_lane_open(Emit *, const Node *store); /* its value, and `);`, follow */
+
 /* emit_kernel.c: the kernel around the function of phase i. */
 void emit_kernel(Emit *, const Node *phase, EmitPhase *, int i);
+void emit_note_team(Emit *, const Node *phase, EmitPhase *);
+void emit_work(Emit *, EmitPhase *); /* emit_room.c: declares the arrays of an iteration */
+int emit_teams(const EmitPhase *);              /* teams of 32 lanes */
+void emit_open_team(Emit *, const EmitPhase *); /* which lane and part a thread is */
 
 /* emit_registers.c: those that a thread needs for a phase, estimated. */
 int emit_registers(Emit *, const Node *phase);
@@ -156,6 +184,7 @@ void emit_block(Emit *, Node *const *body, int n); /* in braces */
 void emit_nodes(Emit *, Node *const *, int n);
 void emit_node(Emit *, const Node *);
 void emit_let(Emit *, const Node *);
+void emit_combined(Emit *, const Node *store, Type); /* the element after the store */
 const char *emit_local_type(const Emit *, const Local *);
 
 #endif

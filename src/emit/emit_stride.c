@@ -377,6 +377,7 @@ bool emit_strided_open(Emit *o, const Node *n)
                (unsigned)n->out->id);
         return true;
     }
+    text_str(o->out, o->parts_of_team ? "WEFT_ON " : "");
     text_f(o->out, "weft_scatter_%s(&", ir_type[n->out->buf->type].name);
     emit_place(o, n->out);
     text_f(o->out, ", %lld, ", (long long)x.stride);

@@ -194,11 +194,14 @@ static void put_loop(Emit *o, const Node *n, const char *v, int regs, int64_t tr
     text_f(o->out, "; %s += %d)", v, n->lanes * regs);
     o->regs = regs;
     o->step = n->lanes;
+    o->packed = n->packed && o->dialect->one != NULL ? n : NULL;
+    o->pack = o->packed != NULL ? regs : 1;
     emit_vector_on(o, n->local);
     emit_strides_on(o, n);
     emit_block(o, n->body, n->nbody);
     emit_vector_on(o, NULL);
-    o->regs = 1;
+    o->regs = o->pack = 1;
+    o->packed = NULL;
 }
 
 /* The element type of what the loop stores: all of it has one. */
@@ -274,6 +277,7 @@ void emit_vector_loop(Emit *o, const Node *n)
     int64_t trips = trips_of(n);
     int regs = n->regs > 1 ? n->regs : 1, nfold;
     const Node **fold = folds_of(o, n, &nfold);
+    bool whole = n->packed && o->dialect->one != NULL;
     Text v = { .arena = o->p->arena };
 
     emit_local_name(o, &v, n->local);
@@ -283,12 +287,12 @@ void emit_vector_loop(Emit *o, const Node *n)
     text_str(o->out, ";");
     for (int i = 0; i < nfold; i++)
         declare_fold(o, fold[i], regs, false);
-    for (int r = regs; r > 0; r /= 2) {
+    for (int r = regs; r > 0; r = whole ? 0 : r / 2) {
         if (trips < 0 || trips >= n->lanes * r)
             put_loop(o, n, v.s, r, trips);
         trips = trips < 0 ? trips : trips % (n->lanes * r);
     }
-    if (trips != 0)
+    if (trips != 0 && !whole)
         put_rest(o, n, v.s);
     close_folds(o, fold, nfold, regs);
     text_str(o->out, " }");

@@ -26,6 +26,15 @@ typedef ulong uint64_t;
 #define WEFT_USED __attribute__((unused))
 #define WEFT_FN __attribute__((overloadable, unused)) static
 #define WEFT_TURNS(n) __attribute__((opencl_unroll_hint(n)))
+#define WEFT_ROW(p, i, n) ((p) + (int64_t)(i) * (n))
+typedef ushort2 uint16_t2;
+typedef ushort4 uint16_t4;
+#define WEFT_WIDE(n, type) WEFT_PASTE(type, n)
+#define WEFT_PASTE(a, b) a##b
+#define WEFT_NTH(w, i) w.s##i
+#define WEFT_WIDE_LOAD(n, type, p) (*(__global const WEFT_PASTE(type, n) *)(p))
+#define WEFT_WIDE_STORE(n, type, p, ...) \
+    (*(__global WEFT_PASTE(type, n) *)(p) = (WEFT_PASTE(type, n))(__VA_ARGS__))
 #define WEFT_GLOBAL __global
 #define WEFT_CONSTANT __constant
 #define WEFT_ALONE restrict
@@ -38,9 +47,10 @@ typedef ulong uint64_t;
 #define WEFT_SAME weft_array, weft_size, weft_shared
 #define WEFT_PASS weft_array, weft_s.size, weft_shared
 #define WEFT_OPEN __local double weft_shared[WEFT_LANES];
-#define weft_lane ((int)get_local_id(0))
-#define WEFT_GROUP ((int64_t)get_group_id(0))
-#define WEFT_GROUPS ((int64_t)get_num_groups(0))
+#define WEFT_SELF ((int)get_local_id(0))
+#define WEFT_TEAM(lanes, parts) const int weft_lane WEFT_USED = WEFT_SELF
+#define WEFT_GROUP(team) ((int64_t)get_group_id(0))
+#define WEFT_GROUPS(team) ((int64_t)get_num_groups(0))
 #define WEFT_THREAD ((int64_t)get_global_id(0))
 #define WEFT_THREADS ((int64_t)get_global_size(0))
 #define WEFT_BARRIER barrier(CLK_GLOBAL_MEM_FENCE)
@@ -52,11 +62,11 @@ typedef ulong uint64_t;
     WEFT_USED static type weft_fold_##name(type v, __local double *shared)     \
     {                                                                          \
         __local type *s = (__local type *)shared;                              \
-        s[weft_lane] = v;                                                      \
+        s[WEFT_SELF] = v;                                                      \
         barrier(CLK_LOCAL_MEM_FENCE);                                          \
         for (int part = WEFT_LANES / 2; part > 0; part /= 2) {                 \
-            if (weft_lane < part)                                              \
-                s[weft_lane] = join(s[weft_lane], s[weft_lane + part]);        \
+            if (WEFT_SELF < part)                                              \
+                s[WEFT_SELF] = join(s[WEFT_SELF], s[WEFT_SELF + part]);        \
             barrier(CLK_LOCAL_MEM_FENCE);                                      \
         }                                                                      \
         v = s[0];                                                              \
@@ -74,9 +84,11 @@ typedef ulong uint64_t;
 #endif
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 #define WEFT_USED __attribute__((unused))
 #define WEFT_FN WEFT_USED __attribute__((always_inline)) static __device__ inline
-#define WEFT_TURNS(n) _Pragma("unroll")
+#define WEFT_TURNS(n) WEFT_PRAGMA(unroll n)
+#define WEFT_PRAGMA(x) _Pragma(#x)
 #define WEFT_GLOBAL
 #define WEFT_CONSTANT WEFT_USED static __device__ const
 #define WEFT_ALONE __restrict__
@@ -85,6 +97,15 @@ struct weft_pointer { /* becomes a pointer of the type that is asked for */
     __device__ weft_pointer(void *q = 0) : p(q) {}
     template <class T> __device__ operator T *() const { return (T *)p; }
 };
+/* Neighbours that a lane loads or stores at once. */
+template <class T, int n> struct alignas(sizeof(T) * n < 16 ? sizeof(T) * n : 16) weft_wide {
+    T of[n];
+};
+#define WEFT_WIDE(n, type) weft_wide<type, n>
+#define WEFT_NTH(w, i) w.of[i]
+#define WEFT_WIDE_LOAD(n, type, p) weft_wide_load<type, n>(p)
+#define WEFT_WIDE_STORE(n, type, p, ...) \
+    weft_wide_store(p, weft_wide<type, n>{ { __VA_ARGS__ } })
 #define WEFT_ADDRESS weft_pointer
 #define WEFT_POINTERS(n) const weft_pointer weft_array[n]
 #define WEFT_DATA const weft_pointer *weft_array WEFT_USED, const int64_t *weft_size WEFT_USED
@@ -93,7 +114,7 @@ struct weft_pointer { /* becomes a pointer of the type that is asked for */
 #define WEFT_OPEN
 #if defined(__HIP__)
 #define WEFT_THREADS ((int64_t)__builtin_amdgcn_grid_size_x())
-#define WEFT_IN_BLOCK ((int)__builtin_amdgcn_workitem_id_x())
+#define WEFT_IN_BLOCK ((unsigned)__builtin_amdgcn_workitem_id_x())
 #define WEFT_BLOCK_ID ((int64_t)__builtin_amdgcn_workgroup_id_x())
 #define WEFT_ATOMIC_MIN(p, v) \
     __hip_atomic_fetch_min(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT)
@@ -116,11 +137,20 @@ WEFT_FN double weft_of_lane(double v, int lane)
 
     return __builtin_bit_cast(double, (uint64_t)high << 32 | low);
 }
-#define WEFT_XOR(v, mask) weft_of_lane(v, weft_lane ^ (mask))
-#define WEFT_FIRST_OF(v) weft_of_lane(v, 0)
+#define WEFT_XOR(v, bit, team) weft_of_lane(v, WEFT_SELF ^ (bit))
+#define WEFT_FIRST_OF(v, width, team) weft_of_lane(v, WEFT_SELF & ~((width) - 1))
+#define WEFT_ROW(p, i, n) ((p) + (int64_t)(i) * (n))
+template <class T, int n, class P> WEFT_FN weft_wide<T, n> weft_wide_load(const P *p)
+{
+    return *(const weft_wide<T, n> *)p;
+}
+template <class T, int n, class P> WEFT_FN void weft_wide_store(P *p, const weft_wide<T, n> &w)
+{
+    *(weft_wide<T, n> *)p = w;
+}
 #else
 #define WEFT_THREADS ((int64_t)gridDim.x * WEFT_BLOCK)
-#define WEFT_IN_BLOCK ((int)threadIdx.x)
+#define WEFT_IN_BLOCK (threadIdx.x)
 #define WEFT_BLOCK_ID ((int64_t)blockIdx.x)
 #define WEFT_ATOMIC_MIN(p, v) atomicMin(p, v)
 #define WEFT_AS_FLOAT(x) __uint_as_float(x)
@@ -134,29 +164,125 @@ WEFT_FN double weft_of_lane(double v, int lane)
 #define WEFT_KERNEL(blocks) extern "C" __global__ void __launch_bounds__(WEFT_BLOCK, blocks)
 /* What __syncwarp is, and a memory clobber: nvcc moves loads over __syncwarp in kernels that have
  * `restrict` arrays too. */
-#define WEFT_BARRIER asm volatile("bar.warp.sync 0xffffffff;" ::: "memory")
-#define WEFT_XOR(v, mask) __shfl_xor_sync(0xffffffffu, v, mask)
-#define WEFT_FIRST_OF(v) __shfl_sync(0xffffffffu, v, 0)
+#define WEFT_BARRIER asm volatile("bar.warp.sync %0;" ::"r"(weft_team) : "memory")
+/* An index that the compiler does not follow: addresses are made from it in each turn, by one
+ * instruction, where nvcc would carry a pointer for each array, and add to it by two. */
+WEFT_FN void weft_hide(int32_t &i) { asm volatile("" : "+r"(i)); }
+WEFT_FN void weft_hide(int64_t &i) { asm volatile("" : "+l"(i)); }
+#define WEFT_HIDE(i) weft_hide(i)
+#define WEFT_XOR(v, bit, team) __shfl_xor_sync(team, v, bit)
+#define WEFT_FIRST_OF(v, width, team) __shfl_sync(team, v, 0, width)
+/* p + i * n by one instruction: nvcc would first add what p has of the lane to i * n, and then need
+ * three. */
+template <class T> struct weft_read_only { /* an address that no thread stores to */
+    const T *p;
+    __device__ T operator*() const { return __ldg(p); }
+    __device__ weft_read_only operator+(int64_t i) const { return weft_read_only{ p + i }; }
+};
+template <class T> WEFT_FN weft_read_only<T> weft_row(const T *p, int32_t i, int32_t n)
+{
+    int64_t row;
+
+    asm("mul.wide.s32 %0, %1, %2;" : "=l"(row) : "r"(i), "r"(n * (int32_t)sizeof(T)));
+    return weft_read_only<T>{ (const T *)((uint64_t)p + row) };
+}
+#define WEFT_ROW(p, i, n) weft_row(p, (int32_t)(i), n)
+template <int bytes> struct weft_word; /* what is loaded and stored at once */
+template <> struct weft_word<4> { typedef uint32_t type; };
+template <> struct weft_word<8> { typedef uint2 type; };
+template <> struct weft_word<16> { typedef uint4 type; };
+template <class T, int n, class P> WEFT_FN weft_wide<T, n> weft_wide_load(const P *p)
+{
+    typedef typename weft_word<alignof(weft_wide<T, n>)>::type word;
+    weft_wide<T, n> w;
+
+    for (size_t i = 0; i < sizeof w / sizeof(word); i++) {
+        const word v = ((const word *)p)[i];
+        memcpy((char *)&w + i * sizeof(word), &v, sizeof v);
+    }
+    return w;
+}
+template <class T, int n, class P> WEFT_FN weft_wide<T, n> weft_wide_load(weft_read_only<P> at)
+{
+    typedef typename weft_word<alignof(weft_wide<T, n>)>::type word;
+    weft_wide<T, n> w;
+
+    for (size_t i = 0; i < sizeof w / sizeof(word); i++) {
+        const word v = __ldg((const word *)at.p + i);
+        memcpy((char *)&w + i * sizeof(word), &v, sizeof v);
+    }
+    return w;
+}
+WEFT_FN void weft_wide_store(void *p, const weft_wide<float, 2> &w)
+{
+    *(float2 *)p = make_float2(w.of[0], w.of[1]);
+}
+
+WEFT_FN void weft_wide_store(void *p, const weft_wide<float, 4> &w)
+{
+    *(float4 *)p = make_float4(w.of[0], w.of[1], w.of[2], w.of[3]);
+}
+
+WEFT_FN void weft_wide_store(void *p, const weft_wide<double, 2> &w)
+{
+    *(double2 *)p = make_double2(w.of[0], w.of[1]);
+}
+
+WEFT_FN void weft_wide_store(void *p, const weft_wide<double, 4> &w)
+{
+    ((double2 *)p)[0] = make_double2(w.of[0], w.of[1]);
+    ((double2 *)p)[1] = make_double2(w.of[2], w.of[3]);
+}
+
+WEFT_FN void weft_wide_store(void *p, const weft_wide<uint16_t, 2> &w)
+{
+    *(ushort2 *)p = make_ushort2(w.of[0], w.of[1]);
+}
+
+WEFT_FN void weft_wide_store(void *p, const weft_wide<uint16_t, 4> &w)
+{
+    *(ushort4 *)p = make_ushort4(w.of[0], w.of[1], w.of[2], w.of[3]);
+}
 #endif
 #define WEFT_BLOCK (WEFT_LANES * WEFT_WARPS) /* threads of a block */
 #define WEFT_MUL_HI(a, b) ((int64_t)((__int128)(a) * (b) >> 64))
-/* Shared memory of each warp of the block. */
-#define WEFT_SHARED_ROOM(bytes)                                         \
+#define WEFT_SELF ((int)(WEFT_IN_BLOCK % WEFT_LANES))
+/* A unit of work is a team's: `parts` times `lanes` neighbours in a warp.  Loops on warp go to
+ * the parts; what is outside of these is stored by the first one. */
+#define WEFT_TEAM(lanes, parts)                                                            \
+    const int weft_width WEFT_USED = lanes, weft_parts WEFT_USED = parts;                  \
+    const int weft_lane WEFT_USED = (int)(WEFT_IN_BLOCK % (lanes));                        \
+    const int weft_part WEFT_USED = (int)(WEFT_IN_BLOCK / (lanes) % (parts));              \
+    const bool weft_on WEFT_USED = weft_part == 0;                                         \
+    const uint32_t weft_team WEFT_USED =                                                   \
+        (lanes) * (parts) >= 32 ? 0xffffffffu                                              \
+                                : ((1u << (lanes) * (parts) % 32) - 1)                     \
+                                      << (WEFT_SELF & ~((lanes) * (parts) - 1))
+#define WEFT_ON if (weft_on)
+#define WEFT_ON_ONE if (weft_on && weft_lane == 0)
+/* Shared memory of each team of the block. */
+#define WEFT_SHARED_ROOM(bytes, team)                                   \
     __shared__ __attribute__((aligned(16)))                             \
-    double weft_rooms[WEFT_WARPS][(bytes) / sizeof(double)];            \
-    char *const weft_room = (char *)weft_rooms[WEFT_IN_BLOCK / WEFT_LANES];
-#define weft_lane (WEFT_IN_BLOCK % WEFT_LANES)
+    double weft_rooms[WEFT_BLOCK / (team)][(bytes) / sizeof(double)];   \
+    char *const weft_room = (char *)weft_rooms[WEFT_IN_BLOCK / (team)];
 #define WEFT_THREAD (WEFT_BLOCK_ID * WEFT_BLOCK + WEFT_IN_BLOCK)
-#define WEFT_GROUP (WEFT_BLOCK_ID * WEFT_WARPS + WEFT_IN_BLOCK / WEFT_LANES)
-#define WEFT_GROUPS (WEFT_THREADS / WEFT_LANES)
-#define WEFT_FOLD(name, type, join)                              \
-    WEFT_FN type weft_fold_##name(type v)                        \
-    {                                                            \
-        for (int part = WEFT_LANES / 2; part > 0; part /= 2)     \
-            v = join(v, WEFT_XOR(v, part));                      \
-        return WEFT_FIRST_OF(v);                                 \
+#define WEFT_GROUP(team) (WEFT_BLOCK_ID * (WEFT_BLOCK / (team)) + WEFT_IN_BLOCK / (team))
+#define WEFT_GROUPS(team) (WEFT_THREADS / (team))
+/* A sum is the same in all lanes, as each adds the same pairs; of a maximum, the first counts. */
+#define WEFT_FOLD(name, type, join)                                            \
+    WEFT_FN type weft_fold_##name(type v, int width, uint32_t team WEFT_USED)  \
+    {                                                                          \
+        for (int part = width / 2; part > 0; part /= 2)                        \
+            v = join(v, WEFT_XOR(v, part, team));                              \
+        return WEFT_IS_SUM_##name ? v : WEFT_FIRST_OF(v, width, team);         \
     }
-#define WEFT_FOLDED(name, v) weft_fold_##name(v)
+#define WEFT_IS_SUM_add_f32 1
+#define WEFT_IS_SUM_add_f64 1
+#define WEFT_IS_SUM_max_f32 0
+#define WEFT_IS_SUM_max_f64 0
+#define WEFT_IS_SUM_min_f32 0
+#define WEFT_IS_SUM_min_f64 0
+#define WEFT_FOLDED(name, v) weft_fold_##name(v, weft_width, weft_team)
 #define WEFT_INT WEFT_USED static __host__ __device__ inline
 #else
 #include <stdint.h>
@@ -167,6 +293,9 @@ WEFT_FN double weft_of_lane(double v, int lane)
 #endif
 
 #if !defined(WEFT_PLAIN)
+#if !defined(WEFT_HIDE)
+#define WEFT_HIDE(i) (void)0
+#endif
 /* The arrays of a kernel: that it only reads, or that it stores to. */
 #define WEFT_IN(type, i) const type WEFT_GLOBAL *WEFT_ALONE weft_p##i
 #define WEFT_OUT(type, i) type WEFT_GLOBAL *WEFT_STORED weft_p##i
@@ -189,7 +318,7 @@ WEFT_FN double weft_of_lane(double v, int lane)
         int64_t n, units, step, work; /* bytes of scratch memory of a warp or thread */ \
     } weft_launch;
 #define WEFT_LAUNCH                                                                     \
-    WEFT_GLOBAL const int64_t *weft_unit, WEFT_GLOBAL char *weft_scratch,               \
+    WEFT_GLOBAL const int64_t *weft_unit WEFT_USED, WEFT_GLOBAL char *weft_scratch WEFT_USED, \
         WEFT_GLOBAL uint32_t *weft_fault, const weft_launch weft_s
 #define WEFT_UNITS(phase, first, all)                                                   \
     for (int64_t u = first; u < weft_s.units; u += all) {                               \
@@ -202,8 +331,23 @@ WEFT_FN double weft_of_lane(double v, int lane)
             WEFT_ATOMIC_MIN(weft_fault,                                                 \
                             (uint32_t)(u < 0xffffff ? u : 0xffffff) << 8 | (uint32_t)fault); \
     }
-#define WEFT_WARP_LEVEL(phase) WEFT_OPEN WEFT_UNITS(phase, WEFT_GROUP, WEFT_GROUPS)
+#define WEFT_WARP_LEVEL(phase, team) \
+    WEFT_OPEN WEFT_UNITS(phase, WEFT_GROUP(team), WEFT_GROUPS(team))
 #define WEFT_THREAD_LEVEL(phase) WEFT_OPEN WEFT_UNITS(phase, WEFT_THREAD, WEFT_THREADS)
+
+/* The same where the launch has a warp or a thread for each unit of `count` iterations. */
+#define WEFT_EACH(phase, first, count)                                                           \
+    const uint32_t u = (uint32_t)(first);                                                        \
+    if (u < (uint32_t)weft_s.units) {                                                            \
+        const int64_t from = (int64_t)u * (count);                                               \
+        const int64_t to = (count) == 1 || from + (count) < weft_s.n ? from + (count) : weft_s.n; \
+        const int64_t fault = phase(WEFT_PASS, from, to, weft_scratch);                          \
+        if (fault != 0)                                                                          \
+            WEFT_ATOMIC_MIN(weft_fault,                                                          \
+                            (uint32_t)(u < 0xffffff ? u : 0xffffff) << 8 | (uint32_t)fault);     \
+    }
+#define WEFT_WARP_EACH(phase, team, count) WEFT_OPEN WEFT_EACH(phase, WEFT_GROUP(team), count)
+#define WEFT_THREAD_EACH(phase, count) WEFT_OPEN WEFT_EACH(phase, WEFT_THREAD, count)
 
 typedef float weft_vf32;
 typedef double weft_vf64;

@@ -11,6 +11,7 @@
 
 #define WEFT_NO_MEMORY INT64_C(-1)
 #define WEFT_REFUSED INT64_C(-3)
+#define WEFT_TOO_MANY INT64_C(-4)
 #define WEFT_MOST_GROUPS INT64_C(1048576)
 
 #if defined( \
@@ -153,6 +154,25 @@ static inline WEFT_USED weft_memory weft_copy(weft_queue q, const void *from, in
     return m;
 }
 
+/* A copy of structure as i32, which has to count less than 2^31. */
+static inline WEFT_USED weft_memory weft_copy_i32(weft_queue q, const int64_t *from, int64_t n,
+                                                  int64_t *fault)
+{
+    int32_t *to = *fault == 0 && n >= 0 ? (int32_t *)malloc(((size_t)n + 1) * sizeof *to) : 0;
+    weft_memory m = 0;
+
+    for (int64_t i = 0; i < n && to != 0 && *fault == 0; i++) {
+        to[i] = (int32_t)from[i];
+        if (to[i] != from[i])
+            *fault = WEFT_TOO_MANY;
+    }
+    if (to == 0 && *fault == 0)
+        *fault = WEFT_NO_MEMORY;
+    m = weft_copy(q, to, n, sizeof *to, fault);
+    free(to);
+    return m;
+}
+
 /* Places of a table for searches: two for each entry, or none where no parent has more than `few`.
  * `width` entries are under each parent, or, where that is less than 0, as `start` says. */
 static inline WEFT_USED int64_t weft_map_length(int64_t parents, int64_t width,
@@ -196,12 +216,14 @@ static inline WEFT_USED void weft_cut_units(weft_queue q, weft_phase *p, const i
     free(begin);
 }
 
-/* warps: of a group whose warps take units; 0: its threads do.  `part` may be NULL. */
+/* team: neighbouring threads that take a unit; 0: one does.  each: the launch has a team for each
+ * unit.  `part` may be NULL. */
 static inline WEFT_USED void weft_prepare(weft_queue q, weft_phase *p, weft_kernel kernel,
-                                          int64_t n, int64_t step, int64_t work, int warps,
+                                          int64_t n, int64_t step, int64_t work, int team, int each,
                                           const int64_t *part, int64_t *scratch, int64_t *fault)
 {
-    const int64_t takers = warps > 0 ? warps : WEFT_THREADS_OF_GROUP;
+    const int64_t threads = team > 0 ? WEFT_WARPS * WEFT_LANES : WEFT_THREADS_OF_GROUP;
+    const int64_t takers = team > 0 ? threads / team : threads;
     const int64_t room = work > 0 ? (INT64_C(1) << 28) / (work * takers) : WEFT_MOST_GROUPS;
     int64_t groups;
 
@@ -212,12 +234,17 @@ static inline WEFT_USED void weft_prepare(weft_queue q, weft_phase *p, weft_kern
     p->step = step;
     p->work = work;
     p->units = (p->n + step - 1) / step;
-    p->threads = (size_t)(warps > 0 ? warps * WEFT_LANES : WEFT_THREADS_OF_GROUP);
+    p->threads = (size_t)threads;
     if (part != 0 && p->n > 0 && *fault == 0)
         weft_cut_units(q, p, part, fault);
     groups = (p->units + takers - 1) / takers;
-    groups = groups > room ? room : groups;
-    groups = groups > WEFT_MOST_GROUPS ? WEFT_MOST_GROUPS : groups < 1 ? 1 : groups;
+    if (!each) {
+        groups = groups > room ? room : groups;
+        groups = groups > WEFT_MOST_GROUPS ? WEFT_MOST_GROUPS : groups;
+    }
+    groups = groups < 1 ? 1 : groups;
+    if (each && p->units > INT32_MAX && *fault == 0) /* what a grid has at most */
+        *fault = WEFT_REFUSED;
     p->groups = (size_t)groups;
     if (groups * takers * work > *scratch)
         *scratch = groups * takers * work;

@@ -275,7 +275,7 @@ static bool range(Parser *s, Node *n)
         parse_unexpected(s, "`in` and a range");
     ends(s, n);
     n->lanes = vector ? lanes(s) : 1;
-    n->regs = vector ? registers(s) : 1;
+    n->regs = registers(s);
     n->packed = vector && parse_take_word(s, "packed");
     n->local = loop_local(s->p, sym->name, T_i64, 1);
     if (parse_take_word(s, "as"))

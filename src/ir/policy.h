@@ -91,6 +91,8 @@ struct VectorUnit;
     X(consumed_rows, 1, 16, 4, "rows of a result that read a tile of edges together")              \
     /* threads */                                                                                  \
     X(shares, 1, 1 << 12, 64, "pieces of work of a phase that the step merge makes")               \
+    X(index, 32, 64, lanes_of(u, T_f32) < 32 ? 64 : 32,                                            \
+      "bits of structure arrays in text for GPUs: 64 where one may count 2^31 or more")            \
     /* size of code */                                                                             \
     X(block, 1, 1 << 20, 16, "least rows, terms and columns of a product that gets its own loops") \
     X(unroll_trips, 0, 1 << 20, 1024, "iterations over a constant relation that are unrolled")     \

@@ -30,6 +30,11 @@ static bool reads_others(StepCall *c, const Node *loop, const Node *n)
     return found;
 }
 
+bool step_reads_others(StepCall *c, const Node *loop)
+{
+    return reads_others(c, loop, loop);
+}
+
 static void bind(StepCall *c, const Spot *at, NodeList *out, void *ctx)
 {
     const Bound *b = ctx;
@@ -42,7 +47,7 @@ static void bind(StepCall *c, const Spot *at, NodeList *out, void *ctx)
         why = dep_race(c->p, c->phase[at->phase], at, false);
         if (why != NULL)
             step_refuse(c, "%s", why);
-        if (reads_others(c, n, n))
+        if (step_reads_others(c, n))
             step_refuse(c, "an iteration may read what another one stores to a work array");
     }
     n->level = b->level;

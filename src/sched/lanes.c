@@ -32,12 +32,19 @@ static Node *relaned(Prog *p, const Node *n, int lanes, Memo *memo)
     return tree_with_body(p, &c, &body);
 }
 
+Node *step_relaned(Prog *p, const Node *loop, int lanes)
+{
+    Memo memo = { 0 };
+    Node *n = relaned(p, loop, lanes, &memo);
+
+    return tree_rewritten(p, n, &memo);
+}
+
 /* `most`: lanes of the part of a warp that has an iteration of the phase; 0: it is not said. */
 static Node *fit(Prog *p, Node *n, const VectorUnit *unit, int most)
 {
     Node c = *n;
     NodeList body = { 0 };
-    Memo memo = { 0 };
     int lanes;
 
     if (n->kind != N_FOR || n->lanes <= 1) {
@@ -53,7 +60,7 @@ static Node *fit(Prog *p, Node *n, const VectorUnit *unit, int most)
     c.regs = c.regs < 1 ? 1 : c.regs > LIMIT_REGISTERS ? LIMIT_REGISTERS : c.regs;
     c.lanes = lanes;
     c.packed = n->packed && (c.regs == 2 || c.regs == 4 || c.regs == 8);
-    return tree_rewritten(p, relaned(p, &c, lanes, &memo), &memo);
+    return step_relaned(p, &c, lanes);
 }
 
 void step_fit_lanes(Prog *p, const VectorUnit *unit)
@@ -64,5 +71,18 @@ void step_fit_lanes(Prog *p, const VectorUnit *unit)
         if (phase[i]->scheduled)
             phase[i] = fit(p, phase[i], unit,
                            phase[i]->level == LEVEL_WARP ? phase[i]->width : 0);
+    p->phase = phase;
+}
+
+void step_whole_warps(Prog *p, const VectorUnit *unit)
+{
+    Node **phase = arena_copy(p->arena, p->phase, (size_t)p->nphase * sizeof *phase);
+
+    for (int i = 0; i < p->nphase; i++) {
+        Node n = *fit(p, phase[i], unit, 0);
+
+        n.width = n.level == LEVEL_WARP ? 0 : n.width;
+        phase[i] = loop_node(p, &n);
+    }
     p->phase = phase;
 }

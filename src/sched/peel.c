@@ -156,7 +156,7 @@ enum { LIMIT_PEELED = 64 };
 
 void step_cut_tails(Prog *p)
 {
-    static const Step step = { "peel", STAGE_POSITIONS, "LOOP", "", step_peel };
+    static const Step step = { "peel", STAGE_POSITIONS, false, "LOOP", "", step_peel };
 
     for (int k = 0; k < LIMIT_PEELED; k++) {
         const char *name = NULL;

@@ -159,13 +159,24 @@ void step_apply(Prog *p, const StepLine *line, const StepTarget *target)
         loop_drop_init(c.placed[i]);
 }
 
-void step_apply_all(Prog *p, const char *text, Stage stage, const StepTarget *target)
+bool step_arranges(Prog *p, const char *text)
+{
+    StepLine *line;
+    int n = step_lines(p, text, &line);
+    bool does = false;
+
+    for (int i = 0; i < n; i++)
+        does = does || !line[i].step->last;
+    return does;
+}
+
+void step_apply_all(Prog *p, const char *text, Stage stage, bool last, const StepTarget *target)
 {
     StepLine *line;
     int n = step_lines(p, text, &line);
 
     for (int i = 0; i < n; i++)
-        if (line[i].step->stage == stage)
+        if (line[i].step->stage == stage && line[i].step->last == last)
             step_apply(p, &line[i], target);
     if (stage == STAGE_POSITIONS && n > 0)
         step_cut_tails(p);

@@ -14,6 +14,7 @@ typedef struct StepCall StepCall;
 typedef struct Step {
     const char *name;
     Stage stage;            /* that it works on */
+    bool last;              /* after all passes that arrange loops: what runs where */
     const char *args;       /* what comes after the name, for `weft list steps` */
     const char *note;       /* what it does */
     void (*apply)(StepCall *); /* puts new phases into the call, or refuses */
@@ -38,7 +39,9 @@ typedef struct StepTarget {
     /* The nest of a phase as a tile of registers of so many rows and columns, 0: as many as the
      * machine likes best; NULL: it cannot be one. */
     Node *(*tile)(const void *ctx, Prog *, Node *phase, Node *nest, int rows, int columns);
-    bool levels; /* lanes are threads: loops run on blocks, warps and threads */
+    bool levels; /* lanes are threads: loops run on blocks, warps and threads; */
+    int lanes;   /* so many are a warp, */
+    bool parts;  /* a part of which may have an iteration of its own */
 } StepTarget;
 
 struct StepCall { /* a step at work */
@@ -56,8 +59,10 @@ int step_lines(Prog *, const char *text, StepLine **out);
 /* Applies one step to the program, which is at the step's stage.  Throws ST_ARG with a reason when
  * it is refused: then p's phases are what they were. */
 void step_apply(Prog *, const StepLine *, const StepTarget *);
+/* Whether it has steps other than those that come after all passes. */
+bool step_arranges(Prog *, const char *text);
 /* Applies all steps of this stage, in the order of the text. */
-void step_apply_all(Prog *, const char *text, Stage, const StepTarget *);
+void step_apply_all(Prog *, const char *text, Stage, bool last, const StepTarget *);
 /* Refuses: "split c.k 16: why". */
 _Noreturn void step_refuse(StepCall *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Argument i as an integer in least..most; refuses. */
@@ -143,6 +148,10 @@ const char *step_innermost(StepCall *, const Buf *, const char *loop);
 /* Refuses when iterations of a parallel phase that was changed write one element of the array. */
 void step_check_phases(StepCall *, const Buf *);
 
+/* Whether an iteration of the loop may read what another one stores to a work array. */
+bool step_reads_others(StepCall *, const Node *loop); /* bind.c */
+Node *step_relaned(Prog *, const Node *loop, int lanes); /* lanes.c: with locals of so many lanes */
+
 /* shared.c: arrays that the lanes and warps of an iteration share. */
 int64_t step_most_trips(const Node *loop); /* at most so many iterations; -1: any number */
 void step_check_together(StepCall *, const Spot *); /* refuses where not all threads come */
@@ -204,10 +213,16 @@ void step_inline(StepCall *);
 void step_compute_at(StepCall *);
 void step_prefetch(StepCall *);
 void step_bind(StepCall *);
+void step_team(StepCall *);
+void step_deal(StepCall *);
+void step_wide(StepCall *);
+void step_turns(StepCall *);
 
 /* peel.c: what `split ... tail` leaves to the end: rests of loops become loops of their own. */
 void step_cut_tails(Prog *);
 /* lanes.c: vector loops of scheduled phases, for the lanes of a machine. */
 void step_fit_lanes(Prog *, const VectorUnit *);
+/* Vector loops of all lanes, for machines whose warps are never shared. */
+void step_whole_warps(Prog *, const VectorUnit *);
 
 #endif

@@ -11,7 +11,9 @@
 #define ON_POSITIONS "on positions"
 #define ON_LOOPS "on loops"
 #define STEP(name, stage, args, note, apply) \
-    { name, STAGE_##stage, args, args ": " note "; " ON_##stage, apply }
+    { name, STAGE_##stage, false, args, args ": " note "; " ON_##stage, apply }
+#define LAST(name, args, note, apply) \
+    { name, STAGE_LOOPS, true, args, args ": " note "; on the last loops", apply }
 
 const Step step_table[] = {
     STEP("format", COORDINATES, "AXIS NAME(...)",
@@ -56,7 +58,13 @@ const Step step_table[] = {
       step_vectorize),
     STEP("tensorize", LOOPS, "LOOP [ROWS COLUMNS]",
       "a product of matrices runs in tiles of registers", step_tensorize),
-    { NULL, STAGE_LOOPS, NULL, NULL, NULL },
+    LAST("team", "LOOP N [by M]",
+         "N lanes of a warp take an iteration of a phase; by M: M parts of N lanes together",
+         step_team),
+    LAST("deal", "LOOP", "the parts of a team take the iterations in turns", step_deal),
+    LAST("wide", "LOOP N", "a lane has N neighbours, by one load or store", step_wide),
+    LAST("turns", "LOOP N", "N iterations are written out in one turn", step_turns),
+    { NULL, STAGE_LOOPS, false, NULL, NULL, NULL },
 };
 
 const Step *step_named(const char *word, size_t n)

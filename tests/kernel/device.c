@@ -136,6 +136,9 @@ static int64_t launch(const Batch *b, const Launch *l, int phase, void **memory,
     int64_t threads = l->phase->lanes ? LANES * d->warps : d->threads;
     int64_t callers = l->phase->lanes ? d->warps : d->threads;
     uint32_t fault = UINT32_MAX;
+    int64_t lanes = l->phase->width > 0 ? l->phase->width * l->phase->parts_of : LANES;
+    int64_t units = l->phase->lanes ? callers * (LANES / lanes) : callers;
+    int64_t groups = l->phase->each ? (l->units + units - 1) / units : GROUPS;
     void *scratch = d->put(NULL, l->phase->work * callers * GROUPS + 64),
          *fault_at = d->put(&fault, sizeof fault);
     DevArg *arg = calloc((size_t)narray + 4, sizeof *arg);
@@ -156,7 +159,7 @@ static int64_t launch(const Batch *b, const Launch *l, int phase, void **memory,
     value[nsize + 4] = l->phase->work;
     arg[n].value = value;
     arg[n++].bytes = (nsize + 5) * (int64_t)sizeof *value;
-    ran = d->launch(b->device, l->s->first + phase, arg, n, GROUPS, threads) &&
+    ran = d->launch(b->device, l->s->first + phase, arg, n, groups, threads) &&
           d->get(fault_at, &fault, sizeof fault);
     d->drop(scratch);
     d->drop(fault_at);

@@ -12,6 +12,7 @@ format  : base ir
 grad    : base ir
 tree    : base ir
 sched   : base ir tree
+find    : base ir tree sched cost
 emit    : base ir
 interp  : base ir
 cost    : base ir
@@ -24,7 +25,7 @@ dev     : base
 tune    : base ir format sched cost
 ops     : base ir format
 o3      : base ir
-api     : base ir tree format grad sched emit interp cost lower jit dev io geom run tune ops o3 weft.h weft_device.h
+api     : base ir tree format grad sched find emit interp cost lower jit dev io geom run tune ops o3 weft.h weft_device.h
 '
 
 declare -A may=()

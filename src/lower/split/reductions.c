@@ -56,6 +56,8 @@ static Axis *long_rows(Prog *p, Axis *of)
     o = split_axis(p, "O", of->name, NULL);
     loaded(p, o, "limit");
     ir_axis_close(p, o);
+    if (p->policy.index == 32 && loop_type(p, of, -1) == T_i32) /* it is at most all entries */
+        lower_narrow(p, o, 0);
     l = split_axis(p, "L", of->name, o);
     loaded(p, l, "row");
     ir_axis_close(p, l);

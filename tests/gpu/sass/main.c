@@ -21,6 +21,7 @@ static const char usage[] =
     "         -seed N       draws the order of warps; -profile  counts of each instruction\n"
     "         -repeat N     runs it so often, and prints how fast the interpreter is\n"
     "ARG: i32:N, i64:N, f32:X, f64:X; in:N, inout:N, out:N: a buffer of so many floats;\n"
+    "     ints:N: a buffer of four i32, each N;\n"
     "     start, coord, values: of the matrix.  N is a product such as rows*128 or, rounded up,\n"
     "     rows/8, of numbers and the matrix's rows, cols and nnz.\n";
 
@@ -103,6 +104,11 @@ static bool add_arg(SassGpu *gpu, SassParams *p, const char *s, const Matrix *m,
         sass_param64(p, sass_buffer(gpu, s, m->coord, (size_t)m->nnz * 4, SASS_INPUT));
     } else if (strcmp(s, "values") == 0) {
         sass_param64(p, sass_buffer(gpu, s, m->value, (size_t)m->nnz * 4, SASS_INPUT));
+    } else if (n == 4 && strncmp(s, "ints", 4) == 0) {
+        *own = drawn(4);
+        for (int k = 0; k < 4; k++)
+            memcpy(*own + k, &(int32_t){ (int32_t)number_of(v, m) }, 4);
+        sass_param64(p, sass_buffer(gpu, s, *own, 16, SASS_INPUT));
     } else if (n == 3 && strncmp(s, "i32", 3) == 0) {
         sass_param32(p, (uint32_t)number_of(v, m));
     } else if (n == 3 && strncmp(s, "i64", 3) == 0) {

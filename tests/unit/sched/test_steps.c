@@ -26,7 +26,7 @@ static void lowered(Bed *b, const char *text)
 
 static Status taken(Bed *b, const char *steps)
 {
-    return CATCH(&b->err, step_apply_all(b->p, steps, b->p->stage, &with_init); ir_check(b->p));
+    return CATCH(&b->err, step_apply_all(b->p, steps, b->p->stage, false, &with_init); ir_check(b->p));
 }
 
 static void to_loops(Bed *b)

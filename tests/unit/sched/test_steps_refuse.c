@@ -153,7 +153,7 @@ static void refused(const Row *r)
     bed_read(&b, r->text);
     if (b.p->stage == STAGE_COORDINATES && CATCH(&b.err, lower_positions(b.p)) != ST_OK)
         test_fail(__FILE__, __LINE__, "%s", b.err.msg);
-    st = CATCH(&b.err, step_apply_all(b.p, r->before, b.p->stage, &with_init));
+    st = CATCH(&b.err, step_apply_all(b.p, r->before, b.p->stage, false, &with_init));
     if (st != ST_OK)
         test_fail(__FILE__, __LINE__, "%s: %s", r->before, b.err.msg);
     was = bed_print(&b, b.p);
