@@ -149,10 +149,11 @@ static void put_compared(Warp *w, const Ins *i, uint32_t mask, uint32_t r)
     }
 }
 
-void op_fsetp(Warp *w, const Ins *i, uint32_t mask)
+/* A bit for each lane where operands k and k + 1 compare so. */
+static uint32_t compared(Warp *w, const Ins *i, int k)
 {
     Lanes ta, tb;
-    const uint32_t *a = bits(w, &i->arg[2], ta), *b = bits(w, &i->arg[3], tb);
+    const uint32_t *a = bits(w, &i->arg[k], ta), *b = bits(w, &i->arg[k + 1], tb);
     const bool flush = has(i, M_FTZ);
     uint32_t r = 0;
 
@@ -160,7 +161,24 @@ void op_fsetp(Warp *w, const Ins *i, uint32_t mask)
         r |= (uint32_t)compares(i->mode, as_float(flush ? flushed(a[l]) : a[l]),
                                 as_float(flush ? flushed(b[l]) : b[l]))
              << l;
-    put_compared(w, i, mask, r);
+    return r;
+}
+
+void op_fsetp(Warp *w, const Ins *i, uint32_t mask)
+{
+    put_compared(w, i, mask, compared(w, i, 2));
+}
+
+/* .BF: 1.0 where it compares so; without, all bits. */
+void op_fset(Warp *w, const Ins *i, uint32_t mask)
+{
+    const uint32_t is = compared(w, i, 1), with = pred(w, &i->arg[3]);
+    const uint32_t r = has(i, M_OR) ? is | with : has(i, M_XOR) ? is ^ with : is & with;
+    Lanes v;
+
+    for (int l = 0; l < LANES; l++)
+        v[l] = (r >> l & 1) == 0 ? 0 : has(i, M_BF) ? 0x3f800000u : 0xffffffffu;
+    put(w, &i->arg[0], v, mask);
 }
 
 /* The number where the other is NaN, or with .NAN a NaN; -0 is less than +0. */

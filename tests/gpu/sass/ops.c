@@ -24,6 +24,7 @@ static const Op table[] = {
     { "FADD", op_fadd, SASS_FADD, FLOW_NONE, FLOAT },
     { "FSEL", op_fsel, SASS_FP, FLOW_NONE, "" },
     { "FSETP", op_fsetp, SASS_FP, FLOW_NONE, COMPARE },
+    { "FSET", op_fset, SASS_FP, FLOW_NONE, COMPARE " BF" },
     { "FMNMX", op_fmnmx, SASS_FP, FLOW_NONE, "FTZ NAN" },
     { "FCHK", op_fchk, SASS_FP, FLOW_NONE, "DIVIDE" },
     { "DADD", op_dadd, SASS_FP, FLOW_NONE, "RN RM RP RZ" },
