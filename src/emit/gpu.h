@@ -64,7 +64,8 @@ typedef ushort4 uint16_t4;
         __local type *s = (__local type *)shared;                              \
         s[WEFT_SELF] = v;                                                      \
         barrier(CLK_LOCAL_MEM_FENCE);                                          \
-        for (int part = WEFT_LANES / 2; part > 0; part /= 2) {                 \
+        const int width = WEFT_LANES;                                          \
+        for (int part = width / 2; part > 0; part /= 2) {                      \
             if (WEFT_SELF < part)                                              \
                 s[WEFT_SELF] = join(s[WEFT_SELF], s[WEFT_SELF + part]);        \
             barrier(CLK_LOCAL_MEM_FENCE);                                      \

@@ -42,7 +42,7 @@ out "gather 64 "
 none stderr
 kept=$(ls "$WEFT_CACHE_DIR"/machine-*.txt)
 # The printed lines without their units: the lines of the file.
-facts() { sed -E '/^#/d; s: +(bytes|GFLOP/s|1e9 results/s|GB/s)$::' stdout; }
+facts() { sed -E '/^#/d; s: +(bytes|GHz|GFLOP/s|1e9 results/s|GB/s)$::' stdout; }
 facts | cmp -s - "$kept"
 verdict "the machine is kept" $? "$kept"
 try "the machine again" 0 weft bench machine

@@ -30,7 +30,7 @@ static const struct {
     { "mask", "#undef WEFT_MASK_F32\n#undef WEFT_MASK_F64\n#define WEFT_MASK_F32(n) ((n) > 0)\n"
               "#define WEFT_MASK_F64(n) ((n) > 0)\n", NULL },
     { "first", "#undef WEFT_ONE\n#define WEFT_ONE\n", NULL },
-    { "width", "part = WEFT_LANES / 4;", "part = WEFT_LANES / 2;" },
+    { "width", "part > 1; part /= 2", "part > 0; part /= 2" },
     { "tile", ": weft_s.n - 1;", ": weft_s.n;" },
 };
 enum { PLANTS = sizeof plants / sizeof *plants };

@@ -10,13 +10,14 @@ scratch
 
 # Of registers only lanes_of tells how much they hold: a width in bytes, divided by the size of an
 # element, is another machine's number of lanes.  Constants, in capitals, may be divided so.
-hits=$(grep -rnE '[a-z_.)] */ *(\([a-z_ 0-9]+\))? *ir_type\[' "$root/src/lower" "$root/src/sched")
+hits=$(grep -rnE '[a-z_.)] */ *(\([a-z_ 0-9]+\))? *ir_type\[' "$root/src/lower" "$root/src/sched" |
+    grep -vE 'policy\.([a-z]*_?scratch|long_row) / ir_type') # bytes of memory
 [ -z "$hits" ] || bad "bytes of a register: use lanes_of
 $hits"
 hits=$(grep -rniE 'registers? of (so many )?bytes|bytes of an? (vector )?register|register_bytes' "$root/src/lower")
 [ -z "$hits" ] || bad "bytes of a register
 $hits"
-hits=$(grep -rnE '"(c:)?(sse2|avx2|avx512|neon|generic|warp)"|__AVX|KIND_WARP' "$root"/src/{lower,sched,cost,tune,ir})
+hits=$(grep -rnE '"(c:)?(sse2|avx2|avx512|neon|generic)"|"c:warp"|__AVX|KIND_WARP' "$root"/src/{lower,sched,cost,tune,ir})
 [ -z "$hits" ] || bad "a pass asks which machine it compiles for
 $hits"
 part "passes know lanes, not bytes"
