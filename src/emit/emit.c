@@ -605,15 +605,6 @@ static void declare_near(Expr *e, void *ctx)
         text_f(o->out, "\n    int64_t near%u = 0;", (unsigned)e->id);
 }
 
-static bool has_lanes(const Node *n)
-{
-    bool has = n->kind == N_FOR && n->lanes > 1;
-
-    for (int i = 0; i < n->nbody && !has; i++)
-        has = has_lanes(n->body[i]);
-    return has;
-}
-
 static void emit_phase(Emit *o, Node *n, int i)
 {
     EmitPhase *f = &o->k->phase[i];
@@ -634,7 +625,7 @@ static void emit_phase(Emit *o, Node *n, int i)
     note_names(o, n, &(Around){ 0 });
     o->phase = n;
     o->parts = &parts;
-    f->lanes = has_lanes(n);
+    f->lanes = loop_has_vector(n);
     f->step = n->lanes > 1 ? n->lanes * (n->regs > 1 ? n->regs : 1) : 1;
     o->warp = f->lanes && o->dialect->one != NULL;
     emit_note_lets(o, n);

@@ -139,8 +139,8 @@ bool emit_strided_open(Emit *, const Node *store);
 void emit_strided_close(Emit *, const Node *store);
 void emit_pays(Emit *, const Node *store); /* the last argument of a store past the caches */
 
-/* emit_wide.c: elements of lanes that are threads.  What a packed loop reads by wide loads
- * is loaded before it; false: it is no such element or store. */
+/* emit_wide.c: elements of lanes that are threads.  A packed loop loads elements
+ * of neighbours before it uses them; false: the element or store is not of that kind. */
 void emit_note_lets(Emit *, const Node *phase);
 bool emit_fits_i32(const Emit *, Expr *); /* whatever the data */
 bool emit_is_start(const Emit *, Expr *); /* a local that is an i32 from 0 on: of a start array */

@@ -249,7 +249,7 @@ WEFT_FN void weft_wide_store(void *p, const weft_wide<uint16_t, 4> &w)
 #define WEFT_MUL_HI(a, b) ((int64_t)((__int128)(a) * (b) >> 64))
 #define WEFT_SELF ((int)(WEFT_IN_BLOCK % WEFT_LANES))
 /* A unit of work is a team's: `parts` times `lanes` neighbours in a warp.  Loops on warp go to
- * the parts; what is outside of these is stored by the first one. */
+ * the parts; the first part makes all stores outside of such loops. */
 #define WEFT_TEAM(lanes, parts)                                                            \
     const int weft_width WEFT_USED = lanes, weft_parts WEFT_USED = parts;                  \
     const int weft_lane WEFT_USED = (int)(WEFT_IN_BLOCK % (lanes));                        \

@@ -159,7 +159,7 @@ void run_fill_rows(RunRows *);
 enum { RUN_LEVELS = 4, RUN_SLICE_WORK = 32 }; /* the work of a call of the phase's function */
 typedef struct RunSlice {
     int64_t at[RUN_LEVELS]; /* from the row at the top to the one that the entries are below */
-    int64_t rows;           /* all of so many rows from at[0] on; 0: of this row */
+    int64_t rows;           /* the slice is this number of rows from at[0]; 0: a part of one */
     int64_t lo, hi;         /* the entries */
 } RunSlice;
 typedef struct RunScatter {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright The Weft authors
  *
- * Concludes what is equal in two instances that touch one element.  Their indices are equal; so are
+ * Derives equalities between two instances that touch one element.  Their indices are equal; so are
  * the parts of a sum that cannot stand in for one another, the row of an entry, and the entry of a
  * unique coordinate.  Each fact may give others, until no new one follows. */
 #include "sched/depend.h"

@@ -66,7 +66,7 @@ bool dep_shares_alike(const Node *, const Node *, Expr *, Expr *); /* of the sam
 /* Where share x of so many begins: rows 0..rows, by the entries that they have on this axis, or
  * evenly where that is NULL. */
 Expr *dep_share(Prog *, const Axis *, Expr *x, int64_t shares, Expr *rows);
-/* Where block x of so many rows each begins; the last block may have fewer. */
+/* The first row of block x, where a block has `block` rows and the last one may have fewer. */
 Expr *dep_block(Prog *, Expr *x, int64_t block, Expr *rows);
 /* The variable whose share of rows holds both a and b, as merge writes it; or NULL. */
 Expr *dep_rows_alike(Pair *, Expr *a, Expr *b);

@@ -10,26 +10,12 @@ Expr *tree_cell(Prog *p, Buf *b, Expr *index)
     return tree_simple(p, loop_cell(p, b, &index, 1, 1));
 }
 
-Expr *tree_count(Prog *p, Axis *a)
-{
-    int64_t n = ir_const_total(a);
-
-    if (n >= 0)
-        return ir_int(p, n);
-    if (a->extent == X_ONE)
-        return tree_count(p, a->parent);
-    if (a->extent != X_EXPR)
-        return ir_count(p, a);
-    return a->parent == NULL ? tree_simple(p, a->size)
-                             : tree_mul(p, tree_count(p, a->parent), a->size);
-}
-
 Expr *tree_first(Prog *p, Axis *a, Expr *parent)
 {
     if (a->parent == NULL && parent == ir_int(p, 0))
         return parent;
-    if (a->parent != NULL && parent == tree_count(p, a->parent))
-        return tree_count(p, a); /* past the last: the end of all */
+    if (a->parent != NULL && parent == loop_positions(p, a->parent))
+        return loop_positions(p, a); /* past the last: the end of all */
     if (a->extent == X_EXPR)
         return tree_mul(p, parent, a->size);
     return a->extent == X_ONE ? parent : tree_cell(p, loop_start(p, a), parent);

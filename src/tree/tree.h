@@ -58,7 +58,6 @@ int tree_stride(Expr *, bool (*moves)(void *ctx, Expr *), void *ctx);
 
 /* axis.c */
 Expr *tree_cell(Prog *, Buf *, Expr *index);     /* an element; a literal if both are constant */
-Expr *tree_count(Prog *, Axis *);                /* the number of all positions */
 Expr *tree_first(Prog *, Axis *, Expr *parent);  /* the first position below a parent */
 Expr *tree_extent(Prog *, Axis *, Expr *parent); /* the number of positions below it */
 /* Whether e is where the positions of an axis below one parent begin. */

@@ -29,7 +29,7 @@ struct Test {
  * runs, -t gives the processor time of each, with that of the compilers it ran.  Ends with the
  * line "N passed, N failed"; the exit code is 1 if one failed or none ran.  With
  * WEFT_TEST_SHARE="n WORD..." only every n-th runs of those whose file:name has one of the words
- * (of all, without a word). */
+ * (of all tests, where no word is given). */
 int test_main(int argc, char **argv);
 void test_add(Test *);
 

@@ -243,7 +243,7 @@ static void put_hints(Sweep *w, const Path *path, NodeList *to)
         return;
     far = tree_add(p, loop_use(p, w->entry),
                    tree_sub(p, loop_use(p, w->last), loop_use(p, w->first)));
-    end = tree_sub(p, tree_count(p, start->of), ir_int(p, 1));
+    end = tree_sub(p, loop_positions(p, start->of), ir_int(p, 1));
     l.entry = ir_op2(p, OP_min, far, end);
     for (int i = 0; i < path->nmoving; i++) {
         Expr *cell = path->moving[i], **asked, *at;

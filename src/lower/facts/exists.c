@@ -77,7 +77,7 @@ static bool is_over_entries(const Inside *s, const Node *loop, Expr *extent)
     return lo->op == OP_cell && lo->buf->of != NULL && lo->buf->of_k == -1 && lo->buf->nfull == 0 &&
            loop->hi == tree_first(s->p, lo->buf->of,
                                    tree_add(s->p, lo->arg[0], ir_int(s->p, 1))) &&
-           tree_count(s->p, lo->buf->of) == extent;
+           loop_positions(s->p, lo->buf->of) == extent;
 }
 
 typedef struct Known {
@@ -212,7 +212,7 @@ static bool is_inside(const Inside *s, Expr *v, Expr *extent)
         v->buf->kind == B_CONST || (v->buf->of->flags & AX_PADDED))
         return false;
     if (v->buf->of->from != NULL && v->buf->of->from_k == FROM_ROWS)
-        return extent == tree_count(s->p, v->buf->of->parent); /* a part, of those there are */
+        return extent == loop_positions(s->p, v->buf->of->parent); /* a part, of those there are */
     c = &v->buf->of->coord[v->buf->of_k];
     return c->bound != NULL && c->bound == extent;
 }
@@ -334,7 +334,7 @@ static void see_unsure(Expr *e, void *ctx)
     if (at != NULL && at->op == OP_add && at->arg[1]->op == OP_int && at->arg[1]->i == 1)
         at = at->arg[0];
     if ((at != NULL && (e->buf->of == NULL || e->buf->of_k != -1 || e->buf->nfull > 0 ||
-                        !is_inside(&s->in, at, tree_count(s->in.p, e->buf->of->parent)))) ||
+                        !is_inside(&s->in, at, loop_positions(s->in.p, e->buf->of->parent)))) ||
         (e->op == OP_local && !is_loop_variable(&s->in, e)) || e->op == OP_find ||
         e->op == OP_above || e->op == OP_div || e->op == OP_mod)
         s->sure = false;

@@ -42,8 +42,8 @@ static bool is_over_all(Begin *b, const Node *all, const Node *outer, const Node
     Expr *row = loop_use(p, outer->local);
 
     return a != NULL && a->parent != NULL && all->lo->op == OP_int && all->lo->i == 0 &&
-           all->hi == tree_count(p, a) && outer->lo->op == OP_int && outer->lo->i == 0 &&
-           outer->hi == tree_count(p, a->parent) && n->lo == tree_first(p, a, row) &&
+           all->hi == loop_positions(p, a) && outer->lo->op == OP_int && outer->lo->i == 0 &&
+           outer->hi == loop_positions(p, a->parent) && n->lo == tree_first(p, a, row) &&
            n->hi == tree_first(p, a, tree_add(p, row, ir_int(p, 1)));
 }
 

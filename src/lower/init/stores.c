@@ -312,7 +312,7 @@ static Node *for_unnamed(const Firsts *f)
 {
     Prog *p = f->p;
     Node c = *f->begin;
-    Expr *left = tree_sub(p, c.hi, tree_count(p, f->rows->lo->buf->of));
+    Expr *left = tree_sub(p, c.hi, loop_positions(p, f->rows->lo->buf->of));
 
     c.hi = tree_mul(p, c.hi, ir_op2(p, OP_min, left, ir_int(p, 1)));
     return loop_node(p, &c);

@@ -64,7 +64,7 @@ static Expr *shifted(Prog *p, Expr *e, void *ctx)
 
     if (!is_coordinate(a, e))
         return e;
-    last = tree_sub(p, tree_count(p, e->buf->of), ir_int(p, 1));
+    last = tree_sub(p, loop_positions(p, e->buf->of), ir_int(p, 1));
     at = ir_op2(p, OP_min, tree_add(p, e->arg[0], a->far), last);
     return loop_cell(p, e->buf, &at, 1, 1);
 }
@@ -129,7 +129,7 @@ static bool is_over_all(Prog *p, const Node *n)
         Axis *a = p->axis[i];
 
         if (a->parent == NULL && a->extent == X_EXPR && a->coord[0].kind == C_LOAD &&
-            tree_count(p, a) == n->hi)
+            loop_positions(p, a) == n->hi)
             return n->lo == ir_int(p, 0);
     }
     return false;

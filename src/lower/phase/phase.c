@@ -123,11 +123,11 @@ Expr *lower_entries(Prog *p, const Node *phase, const Node *n)
     if (start == NULL || start->of == NULL || start->of_k != -1 || start->nfull > 0 ||
         n->how != FOR_SERIAL || n->lanes > 1 || start->of->parent == NULL ||
         phase->kind != N_FOR || phase->lo != ir_int(p, 0) ||
-        phase->hi != tree_count(p, start->of->parent))
+        phase->hi != loop_positions(p, start->of->parent))
         return batched(p, phase, n);
     row = loop_use(p, phase->local);
     return n->lo->arg[0] == row &&
                    n->hi == tree_first(p, start->of, tree_add(p, row, ir_int(p, 1)))
-               ? tree_count(p, start->of)
+               ? loop_positions(p, start->of)
                : NULL;
 }

@@ -91,7 +91,7 @@ static Entry *at_position(Pos *c, Axis *a, Expr *index)
 
     if (is_planned(index, a))
         return e;
-    require(c, lower_inside(c->p, pos, tree_count(c->p, a)), FAULT_INDEX);
+    require(c, lower_inside(c->p, pos, loop_positions(c->p, a)), FAULT_INDEX);
     for (const Axis *up = a; up != NULL; up = up->parent)
         padded = padded || (up->flags & AX_PADDED);
     for (Entry *x = e; x != NULL && padded; x = lower_up(c->p, x))
@@ -333,7 +333,7 @@ static Expr *value(Pos *c, Expr *e)
     case OP_coord:
     case OP_pos:
     case OP_loc: return lower_leaf(c->p, c->var[e->var->id], e);
-    case OP_count: return tree_count(c->p, e->axis);
+    case OP_count: return loop_positions(c->p, e->axis);
     case OP_load: return load_value(c, e);
     case OP_stored: return is_stored(c, e->arg[0]);
     case OP_select:

@@ -24,7 +24,7 @@ static void find_entries(Cut *c, const Node *n)
 
         if (lo != NULL && lo->op == OP_cell && lo->buf->of != NULL && lo->buf->of_k == -1 &&
             lo->buf->of->extent == X_SEG && lo->arg[0] == row &&
-            c->phase->hi == tree_count(c->p, lo->buf->of->parent)) {
+            c->phase->hi == loop_positions(c->p, lo->buf->of->parent)) {
             c->start = lo->buf;
             c->lo = lo;
             c->hi = tree_cell(c->p, lo->buf, tree_add(c->p, row, ir_int(c->p, 1)));

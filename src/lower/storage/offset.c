@@ -200,7 +200,7 @@ Expr *lower_dim_extent(Prog *p, const Buf *b, Dim d)
 
     if (hangs(&r))
         return tree_simple(p, b->full[d.first]->size);
-    return tree_mul(p, before(&r, chain, tree_count(p, b->full[chain])),
+    return tree_mul(p, before(&r, chain, loop_positions(p, b->full[chain])),
                      open_branches(&r, chain));
 }
 
@@ -213,5 +213,5 @@ const Over *lower_dim_over(Prog *p, const Buf *b, Dim dim)
         return loop_over(p, b->full[dim.first], ir_int(p, 0));
     if (chain_end(&r) != dim.last)
         return NULL;
-    return tree_count(p, last) == lower_dim_extent(p, b, dim) ? loop_over(p, last, NULL) : NULL;
+    return loop_positions(p, last) == lower_dim_extent(p, b, dim) ? loop_over(p, last, NULL) : NULL;
 }

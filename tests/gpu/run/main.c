@@ -58,7 +58,7 @@ static void fail(Tally *t, Case *c, const char *what, const char *more)
     c->bad = true;
 }
 
-/* ---- A program and what the interpreter makes of it. */
+/* ---- A program and its results by the interpreter. */
 
 static bool open_case(Tally *t, Case *c, const Options *o)
 {
